@@ -1,0 +1,1 @@
+//! Builds bundles: manifest → lock → fetch → index → seal → write.

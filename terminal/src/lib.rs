@@ -1,0 +1,10 @@
+//! What a person sees of either program: errors with hints and exit codes, tables,
+//! sizes, progress. No logic of bundles or hosts, and no decision, lives here.
+
+mod report;
+mod size;
+mod table;
+
+pub use report::{Exit, Explain, Report};
+pub use size::{Rate, Size};
+pub use table::Table;

@@ -1,0 +1,18 @@
+//! YAML that people write by hand.
+//!
+//! [`parse`] and [`parse_all`] turn text into [`Node`]s that know their line; [`Fields`]
+//! reads a mapping's known keys and turns what is left over into problems that name the
+//! nearest known key. All problems of a file are collected, not just the first.
+//!
+//! Hostile files cost little: size, depth and the number of nodes after alias expansion
+//! are bounded, tags other than YAML's own are refused.
+
+mod fields;
+mod node;
+mod parse;
+mod problem;
+
+pub use fields::{Fields, Reader};
+pub use node::{Entry, Node, Value};
+pub use parse::{parse, parse_all};
+pub use problem::{Problem, Problems, nearest};

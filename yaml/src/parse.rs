@@ -1,0 +1,288 @@
+//! Text → [`Node`], with every limit a hostile file could test.
+
+use crate::node::{Entry, Node, Value};
+use crate::problem::{Problem, Problems};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+const MAX_BYTES: usize = 8 << 20;
+const MAX_DEPTH: usize = 64;
+/// Nodes of one file after aliases are expanded.
+const MAX_NODES: usize = 500_000;
+
+/// Parses a file that holds one document. `file` is only for messages.
+pub fn parse(file: &str, bytes: &[u8]) -> Result<Node, Problems> {
+    let mut documents = parse_all(file, bytes)?;
+    let fail = |line, column, message: &str, hint: &str| Problems {
+        file: file.to_string(),
+        list: vec![Problem::new(line, column, message).hinted(hint)],
+    };
+    match documents.len() {
+        0 => Err(fail(1, 1, "the file is empty", "it needs at least one key")),
+        1 => Ok(documents.remove(0)),
+        n => Err(fail(
+            documents[1].line,
+            documents[1].column,
+            &format!("{n} documents in one file, expected one"),
+            "remove the `---` line and what follows it",
+        )),
+    }
+}
+
+/// Parses a file of any number of documents; empty ones are left out.
+pub fn parse_all(file: &str, bytes: &[u8]) -> Result<Vec<Node>, Problems> {
+    let text = decode(bytes);
+    let documents = text.and_then(|text| Loader::new(text).documents());
+    documents.map_err(|problem| Problems { file: file.to_string(), list: vec![problem] })
+}
+
+fn decode(bytes: &[u8]) -> Result<&str, Problem> {
+    if bytes.len() > MAX_BYTES {
+        return Err(Problem::new(1, 1, format!("the file is larger than {} MiB", MAX_BYTES >> 20)));
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+        let column = 1 + before.iter().rev().take_while(|b| **b != b'\n').count();
+        Problem::new(line, column, "the file is not UTF-8").hinted("save it as UTF-8")
+    })
+}
+
+struct Loader<'a> {
+    text: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
+    anchors: HashMap<usize, (Node, usize)>,
+    nodes: usize,
+}
+
+impl<'a> Loader<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, parser: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0 }
+    }
+
+    fn documents(&mut self) -> Result<Vec<Node>, Problem> {
+        let mut documents = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamEnd => return Ok(documents),
+                Event::DocumentStart(_) => {
+                    let (event, span) = self.next()?;
+                    let node = self.node(event, span, 0)?;
+                    if !node.is_null() {
+                        documents.push(node);
+                    }
+                    self.anchors.clear();
+                }
+                Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
+                _ => return Err(problem(span, "content outside of a document")),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'a>, Span), Problem> {
+        match self.parser.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => Err(self.scan_problem(&error)),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    fn scan_problem(&self, error: &saphyr_parser::ScanError) -> Problem {
+        let marker = error.marker();
+        let problem = Problem::new(marker.line(), marker.col() + 1, error.info());
+        let line = self.text.lines().nth(marker.line().saturating_sub(1)).unwrap_or("");
+        let indent = &line[..line.len() - line.trim_start().len()];
+        if indent.contains('\t') {
+            return problem.hinted("YAML does not allow tabs for indentation: use spaces");
+        }
+        // The parser may notice a `//` comment only on the line after it.
+        let before = self.text.lines().nth(marker.line().saturating_sub(2)).unwrap_or("");
+        if line.contains(" //") || before.contains(" //") {
+            return problem.hinted("YAML comments start with `#`, not `//`");
+        }
+        problem
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {
+        self.count(1, span)?;
+        if depth > MAX_DEPTH {
+            return Err(problem(span, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        let first = self.nodes;
+        let (value, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                check_tag(&tag, span)?;
+                let plain = style == ScalarStyle::Plain && tag.is_none();
+                let text = text.into_owned();
+                (Value::Scalar { text, plain }, anchor)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                check_tag(&tag, span)?;
+                (self.sequence(depth)?, anchor)
+            }
+            Event::MappingStart(anchor, tag) => {
+                check_tag(&tag, span)?;
+                (self.mapping(depth)?, anchor)
+            }
+            Event::Alias(id) => {
+                let Some((node, size)) = self.anchors.get(&id).cloned() else {
+                    return Err(problem(span, "an alias that contains itself"));
+                };
+                self.count(size, span)?;
+                return Ok(Node { value: node.value, ..at(span) });
+            }
+            _ => return Err(problem(span, "the document ends too early")),
+        };
+        let node = Node { value, ..at(span) };
+        if anchor != 0 {
+            let size = self.nodes - first + 1;
+            // The copy kept for aliases counts as well: it takes the same memory.
+            self.count(size, span)?;
+            self.anchors.insert(anchor, (node.clone(), size));
+        }
+        Ok(node)
+    }
+
+    fn sequence(&mut self, depth: usize) -> Result<Value, Problem> {
+        let mut nodes = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::SequenceEnd {
+                return Ok(Value::Sequence(nodes));
+            }
+            nodes.push(self.node(event, span, depth + 1)?);
+        }
+    }
+
+    fn mapping(&mut self, depth: usize) -> Result<Value, Problem> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut lines: HashMap<String, usize> = HashMap::new();
+        let mut merged: Vec<Entry> = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::MappingEnd {
+                break;
+            }
+            let key = self.node(event, span, depth + 1)?;
+            let Value::Scalar { text, plain } = key.value else {
+                return Err(problem(span, "a key must be a plain word")
+                    .hinted("quote values that start with `{` or `[`"));
+            };
+            let (event, value_span) = self.next()?;
+            let node = self.node(event, value_span, depth + 1)?;
+            if plain && text == "<<" {
+                merge_into(&mut merged, node)?;
+                continue;
+            }
+            if let Some(first) = lines.insert(text.clone(), key.line) {
+                let message = format!("key `{text}` stands here a second time; the first is on line {first}");
+                return Err(problem(span, message));
+            }
+            entries.push(Entry { key: text, line: key.line, column: key.column, node });
+        }
+        entries.extend(merged.into_iter().filter(|entry| !lines.contains_key(&entry.key)));
+        Ok(Value::Mapping(entries))
+    }
+
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Problem> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > MAX_NODES {
+            return Err(problem(span, "the file grows too large when its aliases are expanded"));
+        }
+        Ok(())
+    }
+}
+
+/// `<<: *anchor` or `<<: [*a, *b]`: earlier mappings win.
+fn merge_into(merged: &mut Vec<Entry>, node: Node) -> Result<(), Problem> {
+    let bad = Problem::new(node.line, node.column, "`<<` merges a mapping or a list of mappings");
+    match node.value {
+        Value::Mapping(entries) => {
+            for entry in entries {
+                if !merged.iter().any(|known| known.key == entry.key) {
+                    merged.push(entry);
+                }
+            }
+            Ok(())
+        }
+        Value::Sequence(nodes) => nodes.into_iter().try_for_each(|node| match node.value {
+            Value::Mapping(_) => merge_into(merged, node),
+            _ => Err(bad.clone()),
+        }),
+        Value::Scalar { .. } => Err(bad),
+    }
+}
+
+fn check_tag(tag: &Option<Cow<'_, Tag>>, span: Span) -> Result<(), Problem> {
+    match tag {
+        Some(tag) if !tag.is_yaml_core_schema() && tag.suffix != "" => {
+            Err(problem(span, format!("tag `{tag}` is not allowed")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn at(span: Span) -> Node {
+    Node { value: Value::Sequence(Vec::new()), line: span.start.line(), column: span.start.col() + 1 }
+}
+
+fn problem(span: Span, message: impl Into<String>) -> Problem {
+    Problem::new(span.start.line(), span.start.col() + 1, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse("f.yaml", text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nodes_know_their_place() {
+        let node = parse("f", b"\xef\xbb\xbfa: 1\r\nb:\r\n  - x\r\n  - \"~\"\r\n").unwrap();
+        let list = node.get("b").unwrap().as_sequence().unwrap();
+        assert_eq!((list[1].line, list[1].column), (4, 5));
+        assert_eq!(list[1].as_str(), Some("~"), "a quoted tilde is a string");
+        assert_eq!(node.get("a").unwrap().as_str(), Some("1"));
+    }
+
+    #[test]
+    fn refuses_with_line_and_reason() {
+        assert!(
+            refused("a: 1\nb: 2\na: 3\n")
+                .starts_with("f.yaml:3:1: key `a` stands here a second time; the first is on line 1")
+        );
+        assert!(refused("a: 1\n---\nb: 2\n").starts_with("f.yaml:3:1: 2 documents"));
+        assert!(refused("").contains("the file is empty"));
+        assert!(refused("a:\n\tb: 1\n").contains("use spaces"));
+        assert!(
+            refused("a: !!python/object:x {}\n").contains("is not allowed")
+                || refused("a: !x {}\n").contains("is not allowed")
+        );
+        assert!(refused("a: !x {}\n").contains("tag `!x` is not allowed"));
+    }
+
+    #[test]
+    fn bombs_are_refused_quickly() {
+        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for i in 1..12 {
+            let p = i - 1;
+            bomb.push_str(&format!("a{i}: &a{i} [*a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}]\n"));
+        }
+        assert!(refused(&bomb).contains("too large"));
+        assert!(refused(&"[".repeat(5000)).contains("deeper"));
+        assert!(parse("f", b"a: &a [*a]\n").is_err());
+    }
+
+    #[test]
+    fn merge_keys_fill_in_what_is_missing() {
+        let node = parse("f", b"base: &b {x: 1, y: 2}\nreal: {<<: *b, y: 3}\n").unwrap();
+        let real = node.get("real").unwrap();
+        assert_eq!(real.get("x").unwrap().as_str(), Some("1"));
+        assert_eq!(real.get("y").unwrap().as_str(), Some("3"));
+    }
+}
