@@ -1,0 +1,130 @@
+"""The command line: words to calls, errors to exit codes."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+from . import fleet, kubernetes, process
+from .process import LabError, say
+
+
+def main(words):
+    options = parser().parse_args(words)
+    process.QUIET = options.quiet
+    try:
+        return options.run(options) or 0
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        if error.hint:
+            print(f"\nhint: {error.hint}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="scripts/lab", description="Real hosts, real Kubernetes and a stand-in for the internet, on this machine.")
+    top.add_argument("--lab", default=os.environ.get("EGGO_LAB") or "main", metavar="ID", help="which lab (default: $EGGO_LAB, else `main`)")
+    top.add_argument("--quiet", "-q", action="store_true", help="no progress lines")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    up = add(commands, "up", "bring up hosts; what runs already stays", run_up)
+    up.add_argument("--hosts", default="", metavar="LIST", help="[NAME=]KIND[:SIZE] or 3xKIND, comma separated; kinds: deb-amd64, deb-arm64, rpm-amd64, vm-arm64 (default: one of each but the last)")
+    add(commands, "down", "remove the lab and all that it made", lambda options: fleet.down(options.lab))
+    status = add(commands, "status", "what there is", run_status)
+    status.add_argument("--format", choices=("text", "json"), default="text")
+
+    ssh = add(commands, "ssh", "run a command on a host, or log in", run_ssh)
+    ssh.add_argument("host", metavar="HOST")
+    ssh.add_argument("words", nargs=argparse.REMAINDER, metavar="CMD")
+
+    for name, text, call in (
+        ("crash", "cut a host's power: every process dies at once, the disk stays", run_crash),
+        ("boot", "boot a host and wait for ssh", run_boot),
+        ("reset", "cut the power, give a fresh disk, boot", run_reset),
+    ):
+        command = add(commands, name, text, call)
+        command.add_argument("hosts", nargs="+", metavar="HOST")
+    logs = add(commands, "logs", "the host's console and journal", run_logs)
+    logs.add_argument("host", metavar="HOST")
+
+    build = add(commands, "kubernetes", "build and keep real Kubernetes programs for both archs", run_kubernetes)
+    build.add_argument("versions", nargs="*", metavar="VERSION")
+    return top
+
+
+def add(commands, name, text, call):
+    command = commands.add_parser(name, help=text, description=text)
+    command.set_defaults(run=call)
+    return command
+
+
+def run_up(options):
+    lab = fleet.up(options.lab, [word for word in options.hosts.split(",") if word])
+    print_status(lab, "text")
+
+
+def run_status(options):
+    print_status(fleet.existing(options.lab), options.format)
+
+
+def print_status(lab, form):
+    facts = fleet.describe(lab)
+    if form == "json":
+        print(json.dumps(facts, indent=2))
+        return
+    print(f"lab {facts['lab']}: network {facts['network']}, key {facts['key']}")
+    for host in facts["hosts"]:
+        print(f"  {host['name']:<16} {host['kind']:<10} {host['address']:<14} {host['state']:<8} disk {host['disk']}")
+
+
+def run_ssh(options):
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    return fleet.ssh(fleet.existing(options.lab), options.host, words)
+
+
+def chosen(options):
+    lab = fleet.existing(options.lab)
+    return [fleet.host(lab, name) for name in options.hosts]
+
+
+def run_crash(options):
+    for host in chosen(options):
+        host.crash()
+        say(f"{host.name}: crashed")
+
+
+def run_boot(options):
+    hosts = chosen(options)
+    for host in hosts:
+        host.boot()
+    for host in hosts:
+        host.wait()
+
+
+def run_reset(options):
+    hosts = chosen(options)
+    for host in hosts:
+        host.reset()
+        host.boot()
+    for host in hosts:
+        host.wait()
+
+
+def run_logs(options):
+    host = fleet.host(fleet.existing(options.lab), options.host)
+    with open(host.console, errors="replace") as file:
+        sys.stdout.write(file.read())
+    sys.stdout.flush()
+    journal = os.path.join(host.root, "run/log/journal")
+    leader = host.leader()
+    if leader is not None:
+        journal = f"/proc/{leader}/root/run/log/journal"
+    subprocess.call(["journalctl", "--no-pager", "--quiet", "--directory", journal])
+
+
+def run_kubernetes(options):
+    for version in options.versions or [kubernetes.DEBIAN_VERSION]:
+        kubernetes.build(version)

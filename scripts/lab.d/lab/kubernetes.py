@@ -1,0 +1,129 @@
+"""Building real Kubernetes programs, and what belongs to them, once, for both archs.
+
+Two ways lead to a version. 1.20.2 comes from Debian's source package, built with Debian's Go 1.19. A current version comes
+from the Go module proxy: a module of our own that requires `k8s.io/kubernetes` and replaces its staging modules. What is
+finished lies in `kubernetes/VERSION/ARCH/`, and is never built again; an interrupted build goes on from Go's own cache.
+"""
+
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+
+from . import debian
+from .process import LabError, logged, need, run, say
+from .settings import ARCHS, cache, jobs
+
+PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
+DEBIAN_VERSION = "1.20.2"
+DEBIAN_GO = "/usr/lib/go-1.19"
+
+
+def programs(version, arch):
+    """The folder with the finished programs of one version and arch."""
+    return cache("kubernetes", version, arch)
+
+
+def built(version, arch):
+    return all(os.path.exists(os.path.join(programs(version, arch), name)) for name in PROGRAMS)
+
+
+def build(version, archs=ARCHS):
+    """Build one version for the archs that the cache lacks."""
+    missing = [arch for arch in archs if not built(version, arch)]
+    for arch in archs:
+        if arch not in missing:
+            say(f"kubernetes {version} {arch}: in the cache")
+    if not missing:
+        return
+    recipe = from_debian if version == DEBIAN_VERSION else from_modules
+    for arch in missing:
+        recipe(version, arch)
+        say(f"kubernetes {version} {arch}: built")
+
+
+def from_debian(version, arch):
+    """Debian's kubernetes source, with one vendored package replaced.
+
+    The vendored modern-go/reflect2 1.0.1 reads Go's map iterator by a layout that Go 1.18 changed, and every create of an
+    object that holds a map ends with INTERNAL_ERROR. Debian's own reflect2 1.0.2 knows the new layout.
+    `providerless` is upstream's own tag to leave the cloud providers out: a third less to compile.
+    """
+    if not os.path.exists(f"{DEBIAN_GO}/bin/go"):
+        raise LabError("Go 1.19 of Debian is not installed (package `golang-1.19-go`)", hint="run scripts/setup lab")
+    need("dpkg-source", "dpkg-dev")
+    folder = cache("build", f"kubernetes-{version}", "x")[:-2]
+    source = debian.Apt(sources=True).source("kubernetes", folder)
+    replace_reflect2(source, folder)
+    gopath = os.path.join(folder, "gopath")
+    os.makedirs(os.path.join(gopath, "src/k8s.io"), exist_ok=True)
+    link = os.path.join(gopath, "src/k8s.io/kubernetes")
+    if not os.path.islink(link):
+        os.symlink(source, link)
+    major, minor = version.split(".")[:2]
+    with open(os.path.join(folder, "version"), "w") as file:
+        file.write(f"KUBE_GIT_COMMIT='lab'\nKUBE_GIT_TREE_STATE='clean'\nKUBE_GIT_VERSION='v{version}'\nKUBE_GIT_MAJOR='{major}'\nKUBE_GIT_MINOR='{minor}'\n")
+    environment = {
+        "PATH": f"{DEBIAN_GO}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": folder, "GOPATH": gopath, "GOCACHE": cache("build", "gocache-1.19"),
+        "GO111MODULE": "off", "GOFLAGS": f"-v -p={jobs()} -tags=providerless", "GOMAXPROCS": str(jobs()), "CGO_ENABLED": "0", "KUBE_GIT_VERSION_FILE": os.path.join(folder, "version"),
+        "KUBE_BUILD_PLATFORMS": f"linux/{arch}", "SOURCE_DATE_EPOCH": "1610000000",
+    }
+    what = " ".join(f"cmd/{name}" for name in PROGRAMS)
+    compile_with_progress(f"kubernetes {version} {arch}", cache("build", f"kubernetes-{version}-{arch}.log"), ["make", f"WHAT={what}"], cwd=link, env=environment)
+    keep(programs(version, arch), [os.path.join(source, "_output/local/bin/linux", arch, name) for name in PROGRAMS])
+
+
+def replace_reflect2(source, folder):
+    vendored = os.path.join(source, "vendor/github.com/modern-go/reflect2")
+    if os.path.exists(os.path.join(vendored, "go_above_118_map.go")):
+        return
+    (package,) = debian.Apt().download(folder, "golang-github-modern-go-reflect2-dev")
+    unpacked = os.path.join(folder, "reflect2")
+    run("dpkg", "-x", package, unpacked)
+    shutil.rmtree(vendored)
+    shutil.copytree(os.path.join(unpacked, "usr/share/gocode/src/github.com/modern-go/reflect2"), vendored)
+    for test in glob.glob(os.path.join(vendored, "*_test.go")):
+        os.remove(test)
+
+
+def from_modules(version, arch):
+    raise LabError(f"kubernetes {version} is not known here")
+
+
+def compile_with_progress(what, log, command, **options):
+    """Run a build at the lowest priority, and count the packages that it compiles."""
+    say(f"{what}: building (log: {log})")
+    with open(log, "wb") as file:
+        process = subprocess.Popen(["nice", "-n", "19", *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
+    told = time.monotonic()
+    while True:
+        try:
+            status = process.wait(timeout=1)
+            break
+        except subprocess.TimeoutExpired:
+            if time.monotonic() - told >= 60:
+                told = time.monotonic()
+                with open(log, errors="replace") as file:
+                    say(f"{what}: {sum(1 for _ in file)} packages so far")
+    if status != 0:
+        with open(log, errors="replace") as file:
+            end = "\n".join("  | " + line for line in file.read().splitlines()[-15:])
+        raise LabError(f"{what} did not build\n{end}", hint=f"all of it is in {log}")
+
+
+def keep(folder, paths):
+    """Put finished programs and their checksums into the cache; the last rename makes them visible as a whole."""
+    part = f"{folder}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    os.makedirs(part)
+    for path in paths:
+        target = os.path.join(part, os.path.basename(path))
+        shutil.copy2(path, target)
+        with open(target, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with open(f"{target}.sha256", "w") as file:
+            file.write(f"{digest}\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(part, folder)

@@ -1,0 +1,66 @@
+"""Running commands, saying what happens, and the one error type that reaches the user."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+START = time.monotonic()
+QUIET = False
+
+
+class LabError(Exception):
+    """Something a person must know, with one thing to do about it."""
+
+    def __init__(self, message, hint=None):
+        super().__init__(message)
+        self.hint = hint
+
+
+def say(text):
+    """One progress line, with the seconds since the start, on stderr."""
+    if not QUIET:
+        print(f"[{time.monotonic() - START:5.0f}s] {text}", file=sys.stderr, flush=True)
+
+
+def run(*command, **options):
+    """Run a command; its output is kept back and shown only if it fails. Returns its stdout."""
+    command = [str(word) for word in command]
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.PIPE)
+    if "input" not in options:
+        options.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run(command, text=True, **options)
+    if done.returncode != 0:
+        said = "\n".join(part for part in (done.stdout, done.stderr) if part).strip()
+        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}" + (f"\n{tail(said)}" if said else ""))
+    return done.stdout or ""
+
+
+def succeeds(*command, **options):
+    """Whether a command ends with 0; what it prints is dropped."""
+    command = [str(word) for word in command]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options).returncode == 0
+
+
+def logged(log, *command, **options):
+    """Run a long command with its output in a log file; the end of it is shown only if it fails."""
+    command = [str(word) for word in command]
+    os.makedirs(os.path.dirname(log), exist_ok=True)
+    with open(log, "ab") as file:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
+    if done.returncode != 0:
+        with open(log, errors="replace") as file:
+            said = file.read()
+        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}\n{tail(said)}", hint=f"all of it is in {log}")
+
+
+def need(program, package=None):
+    """Refuse early, and by name, when a program is missing."""
+    if shutil.which(program) is None:
+        raise LabError(f"`{program}` is not installed" + (f" (Debian package `{package}`)" if package else ""), hint="run scripts/setup lab")
+
+
+def tail(text, lines=15):
+    return "\n".join(f"  | {line}" for line in text.splitlines()[-lines:])
