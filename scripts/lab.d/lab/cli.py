@@ -118,11 +118,8 @@ def run_logs(options):
     with open(host.console, errors="replace") as file:
         sys.stdout.write(file.read())
     sys.stdout.flush()
-    journal = os.path.join(host.root, "run/log/journal")
-    leader = host.leader()
-    if leader is not None:
-        journal = f"/proc/{leader}/root/run/log/journal"
-    subprocess.call(["journalctl", "--no-pager", "--quiet", "--directory", journal])
+    # the journal lies on the host's disk, so it can be read after a crash too
+    subprocess.call(["journalctl", "--no-pager", "--quiet", "--directory", os.path.join(host.root, "var/log/journal")])
 
 
 def run_kubernetes(options):
