@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from . import fleet, kubernetes, process
+from . import faults, fleet, kubernetes, process, rootfs
 from .process import LabError, say
 
 
@@ -49,6 +49,22 @@ def parser():
         command.add_argument("hosts", nargs="+", metavar="HOST")
     logs = add(commands, "logs", "the host's console and journal", run_logs)
     logs.add_argument("host", metavar="HOST")
+
+    cut = add(commands, "cut", "pull a host's network plug", run_cut)
+    cut.add_argument("host", metavar="HOST")
+    slow = add(commands, "slow", "put a slow wire before a host", run_slow)
+    slow.add_argument("host", metavar="HOST")
+    slow.add_argument("--delay", type=float, default=0, metavar="MS", help="milliseconds, each way")
+    slow.add_argument("--loss", type=float, default=0, metavar="PERCENT", help="frames lost, each way")
+    slow.add_argument("--rate", default="0", metavar="BYTES", help="bytes a second, each way: 100k, 2M")
+    fill = add(commands, "fill", "use up a host's disk", run_fill)
+    fill.add_argument("host", metavar="HOST")
+    fill.add_argument("--leave", default="0M", metavar="SIZE", help="leave that much free, as 50M")
+    readonly = add(commands, "readonly", "a disk error makes a host's disk read-only", run_readonly)
+    readonly.add_argument("host", metavar="HOST")
+    readonly.add_argument("--path", help="only this folder, without a disk error")
+    heal = add(commands, "heal", "undo cut, slow, fill and readonly", run_heal)
+    heal.add_argument("host", metavar="HOST")
 
     build = add(commands, "kubernetes", "build and keep real Kubernetes programs for both archs", run_kubernetes)
     build.add_argument("versions", nargs="*", metavar="VERSION")
@@ -107,6 +123,7 @@ def run_boot(options):
 def run_reset(options):
     hosts = chosen(options)
     for host in hosts:
+        faults.clear(host)
         host.reset()
         host.boot()
     for host in hosts:
@@ -114,12 +131,36 @@ def run_reset(options):
 
 
 def run_logs(options):
-    host = fleet.host(fleet.existing(options.lab), options.host)
+    host = only(options)
     with open(host.console, errors="replace") as file:
         sys.stdout.write(file.read())
     sys.stdout.flush()
     # the journal lies on the host's disk, so it can be read after a crash too
     subprocess.call(["journalctl", "--no-pager", "--quiet", "--directory", os.path.join(host.root, "var/log/journal")])
+
+
+def only(options):
+    return fleet.host(fleet.existing(options.lab), options.host)
+
+
+def run_cut(options):
+    faults.cut(only(options))
+
+
+def run_slow(options):
+    faults.slow(only(options), options.delay, options.loss, faults.rate_of(options.rate))
+
+
+def run_fill(options):
+    faults.fill(only(options), rootfs.gigabytes(options.leave))
+
+
+def run_readonly(options):
+    faults.readonly(only(options), options.path)
+
+
+def run_heal(options):
+    faults.heal(only(options))
 
 
 def run_kubernetes(options):

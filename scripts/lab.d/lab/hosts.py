@@ -140,7 +140,7 @@ class Host:
         cgroups.kill(self.unit)
 
     def reset(self):
-        """A power cut, and the disk as new."""
+        """A power cut, and the disk as new; nothing of earlier faults stays."""
         self.crash()
         self.unmount()
         self.fresh_disk()

@@ -87,7 +87,7 @@ def hardware_address(address):
 
 def links(lab):
     names = [link["ifname"] for link in json.loads(run("ip", "-json", "link", "show"))]
-    return [name for name in names if re.fullmatch(rf"{lab.bridge}-\d+", name)]
+    return [name for name in names if re.fullmatch(rf"{lab.bridge}-\d+[xy]?", name)]
 
 
 def namespaces(lab):

@@ -1,0 +1,167 @@
+"""What can go wrong with a host, and setting it right: cut and slow links, full and read-only disks.
+
+`heal` undoes all of it, and does nothing to a host that is well.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+from . import cgroups, network
+from .process import LabError, run, say, succeeds
+
+FILLING = "var/tmp/.lab-fill"
+
+
+# -- the link -----------------------------------------------------------------------------------------------------------
+
+def cut(host):
+    """Pull the plug of the network. Nothing tells the peers: connections hang."""
+    run("ip", "link", "set", network.link_of(host.lab, host.index), "down")
+
+
+def slow(host, delay=0.0, loss=0.0, rate=0):
+    """Put a slow wire between the host and the bridge: milliseconds, percent and bytes a second, each way."""
+    unslow(host)
+    link = network.link_of(host.lab, host.index)
+    near, far = f"{link}x", f"{link}y"
+    run("ip", "link", "add", far, "type", "veth", "peer", "name", near)
+    # this machine must not answer on the ends that only the wire may use
+    for end in (link, near):
+        run("ip", "link", "set", end, "arp", "off", "addrgenmode", "none")
+    run("ip", "link", "set", far, "master", host.lab.bridge, "up")
+    run("ip", "link", "set", near, "up")
+    run("ip", "link", "set", link, "nomaster")
+    wire = subprocess.Popen(
+        [sys.executable, "-m", "lab.wire", link, near, f"--delay={delay}", f"--loss={loss}", f"--rate={rate}"],
+        cwd=os.path.dirname(os.path.dirname(os.path.realpath(__file__))),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(os.path.join(host.folder, "wire.log"), "w"), start_new_session=True,
+    )
+    for entry in cgroups.create(wire_group(host)):
+        with open(entry, "w") as file:
+            file.write(str(wire.pid))
+    if wire.stdout.readline() != b"carrying\n":
+        unslow(host)
+        raise LabError(f"the slow wire of `{host.name}` did not start", hint=f"see {host.folder}/wire.log")
+
+
+def unslow(host):
+    cgroups.kill(wire_group(host))
+    cgroups.remove(wire_group(host))
+    link = network.link_of(host.lab, host.index)
+    succeeds("ip", "link", "delete", f"{link}y")
+    succeeds("ip", "link", "set", link, "arp", "on", "master", host.lab.bridge)
+
+
+def wire_group(host):
+    return f"{host.unit}.wire"
+
+
+def rate_of(text):
+    """`100k`, `2M` (bytes a second) to a number."""
+    found = re.fullmatch(r"(\d+)([kM]?)", text)
+    if not found:
+        raise LabError(f"`{text}` is no rate", hint="write bytes a second: 100k or 2M")
+    return int(found[1]) * {"": 1, "k": 1000, "M": 1000000}[found[2]]
+
+
+# -- the disk -----------------------------------------------------------------------------------------------------------
+
+def fill(host, leave=0):
+    """Use up the disk, but for `leave` bytes."""
+    run("sync", "--file-system", host.root)
+    free = os.statvfs(host.root)
+    size = free.f_bavail * free.f_frsize - leave
+    if size > 0:
+        path = os.path.join(host.root, FILLING)
+        number = len(glob.glob(f"{path}*"))
+        with open(f"{path}{number}", "wb") as file:
+            take(file, size)
+
+
+def take(file, size):
+    """As much of `size` as there is: the file system needs some blocks to note which ones it gave away."""
+    step, offset = size, 0
+    while step >= 4096:
+        try:
+            os.posix_fallocate(file.fileno(), offset, step)
+            offset += step
+        except OSError:
+            file.truncate(offset)
+        step = min(step // 2, size - offset)
+
+
+def readonly(host, path=None):
+    """Without a path: the disk reports an error and the kernel makes the file system read-only, as a dying disk does.
+    With a path: only that folder, and nothing else happens."""
+    if path is not None:
+        inside(host, f"mkdir -p '{path}' && mount --bind '{path}' '{path}' && mount -o remount,bind,ro '{path}'")
+        note(host, "readonly-paths", path)
+        return
+    source = run("findmnt", "--noheadings", "--output", "SOURCE", host.root).strip()
+    trigger = f"/sys/fs/ext4/{os.path.basename(source)}/trigger_fs_error"
+    if not os.path.exists(trigger):
+        raise LabError("this kernel cannot report a disk error", hint="use --path to make one folder read-only")
+    run("mount", "-o", "remount,errors=remount-ro", host.root)
+    with open(trigger, "w") as file:
+        file.write("lab")
+    note(host, "disk-error", "1")
+
+
+def inside(host, script):
+    """Run a script in the host's mounts, as the machine's root."""
+    leader = host.leader()
+    if leader is None:
+        raise LabError(f"host `{host.name}` is off", hint=f"scripts/lab boot {host.name}")
+    run("nsenter", "--target", leader, "--mount", "--", "/bin/sh", "-ec", script)
+
+
+# -- setting it right ---------------------------------------------------------------------------------------------------
+
+def heal(host):
+    unslow(host)
+    run("ip", "link", "set", network.link_of(host.lab, host.index), "up")
+    if noted(host, "disk-error"):
+        say(f"{host.name}: checking the disk and booting again")
+        host.crash()
+        host.unmount()
+        subprocess.run(["e2fsck", "-fy", host.disk], capture_output=True)
+        forget(host, "disk-error")
+        forget(host, "readonly-paths")
+        host.boot()
+        host.wait()
+    for path in glob.glob(os.path.join(host.root, FILLING) + "*"):
+        os.remove(path)
+    for path in noted(host, "readonly-paths"):
+        if host.leader() is not None:
+            inside(host, f"umount '{path}' || true")
+    forget(host, "readonly-paths")
+
+
+def clear(host):
+    """Forget every fault of a host whose disk is about to be replaced."""
+    unslow(host)
+    run("ip", "link", "set", network.link_of(host.lab, host.index), "up")
+    forget(host, "disk-error")
+    forget(host, "readonly-paths")
+
+
+def note(host, what, value):
+    with open(os.path.join(host.folder, what), "a") as file:
+        file.write(value + "\n")
+
+
+def noted(host, what):
+    path = os.path.join(host.folder, what)
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return file.read().split()
+
+
+def forget(host, what):
+    path = os.path.join(host.folder, what)
+    if os.path.exists(path):
+        os.remove(path)
