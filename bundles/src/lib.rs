@@ -5,6 +5,7 @@ pub mod arch;
 pub mod digest;
 pub mod dst;
 pub mod index;
+pub mod layout;
 pub mod progress;
 
 pub use arch::Arch;
