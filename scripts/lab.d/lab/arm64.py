@@ -33,7 +33,7 @@ def qemu():
     program = cache("qemu", "usr/bin/qemu-aarch64")
     if not os.path.exists(program):
         say("fetching qemu-user from backports")
-        folder = cache("qemu", "x")[:-2]
+        folder = cache("qemu")
         (package,) = debian.Apt(suites=(f"{SUITE}-backports",)).download(folder, "qemu-user")
         run("dpkg", "-x", package, folder)
         if not os.path.exists(program):
@@ -86,7 +86,7 @@ def adapt(root):
 
 
 def unpack_native():
-    folder = cache("native", "x")[:-2]
+    folder = cache("native")
     for package in debian.Apt().download(os.path.join(folder, "debs"), *NATIVE_PACKAGES):
         run("dpkg", "-x", package, os.path.join(folder, "root"))
     return os.path.join(folder, "root")

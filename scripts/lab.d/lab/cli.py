@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from . import faults, fleet, kubernetes, process, rootfs
+from . import faults, fleet, kubernetes, process, rootfs, upstream
 from .process import LabError, say
 
 
@@ -66,6 +66,9 @@ def parser():
     heal = add(commands, "heal", "undo cut, slow, fill and readonly", run_heal)
     heal.add_argument("host", metavar="HOST")
 
+    stand_in = add(commands, "upstream", "what the internet would offer: registry, RPM repositories, http", run_upstream)
+    stand_in.add_argument("action", choices=("up", "down", "open", "close"), help="start, stop; open it to the hosts, close it to them")
+
     build = add(commands, "kubernetes", "build and keep real Kubernetes programs for both archs", run_kubernetes)
     build.add_argument("versions", nargs="*", metavar="VERSION")
     return top
@@ -87,11 +90,13 @@ def run_status(options):
 
 
 def print_status(lab, form):
-    facts = fleet.describe(lab)
+    facts = {**fleet.describe(lab), "upstream": upstream.describe(lab)}
     if form == "json":
         print(json.dumps(facts, indent=2))
         return
     print(f"lab {facts['lab']}: network {facts['network']}, key {facts['key']}")
+    if facts["upstream"]:
+        print(f"upstream: registry {facts['upstream']['registry']}, {facts['upstream']['http']}/, {'open' if facts['upstream']['open'] else 'closed'} to the hosts")
     for host in facts["hosts"]:
         print(f"  {host['name']:<16} {host['kind']:<10} {host['address']:<14} {host['state']:<8} disk {host['disk']}")
 
@@ -163,6 +168,26 @@ def run_heal(options):
     faults.heal(only(options))
 
 
+def run_upstream(options):
+    if options.action == "down":
+        upstream.down(options.lab)
+    elif options.action == "close":
+        upstream.set_open(fleet.existing(options.lab), False)
+    else:
+        upstream.up(options.lab, opened=options.action == "open")
+
+
 def run_kubernetes(options):
-    for version in options.versions or [kubernetes.DEBIAN_VERSION]:
-        kubernetes.build(version)
+    """1.20.2 must build; what comes from the module proxy is skipped where the proxy does not have it."""
+    skipped = []
+    for version in options.versions or [kubernetes.DEBIAN_VERSION, kubernetes.CURRENT_VERSION]:
+        try:
+            kubernetes.build(version)
+        except LabError as error:
+            if options.versions or version == kubernetes.DEBIAN_VERSION:
+                raise
+            skipped.append(f"kubernetes {version}: {error}")
+    if not options.versions:
+        skipped += kubernetes.build_companions()
+    for reason in skipped:
+        say(f"skipped {reason}")

@@ -59,15 +59,14 @@ class Apt:
     def download(self, folder, *packages):
         """The newest .deb of each package (not its dependencies) into a folder; what is there stays. Returns their paths."""
         os.makedirs(folder, exist_ok=True)
-        paths = []
+        wanted = {}
         for line in run("apt-get", *self.options, "--print-uris", "download", *packages).splitlines():
-            url, name = line.split()[:2]
-            path = os.path.join(folder, name)
-            if not os.path.exists(path):
-                run("apt-get", *self.options, "-qq", "download", name.split("_")[0], cwd=folder)
-            # apt writes an epoch's colon as %3a in both places, but not every version of it
-            paths.append(path if os.path.exists(path) else next(iter(glob.glob(os.path.join(folder, name.split("_")[0] + "_*"))), path))
-        return paths
+            name = line.split()[1]
+            wanted[name.split("_")[0]] = os.path.join(folder, name)
+        missing = [package for package, path in wanted.items() if not os.path.exists(path)]
+        if missing:
+            run("apt-get", *self.options, "-qq", "download", *missing, cwd=folder)
+        return [wanted[package] for package in packages]
 
     def source(self, package, folder):
         """A source package, unpacked under `folder`. Returns the unpacked folder."""

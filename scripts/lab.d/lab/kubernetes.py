@@ -12,18 +12,25 @@ import shutil
 import subprocess
 import time
 
-from . import debian
-from .process import LabError, logged, need, run, say
+from . import debian, gomodules
+from .process import LabError, need, run, say
 from .settings import ARCHS, cache, jobs
 
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
 DEBIAN_VERSION = "1.20.2"
+CURRENT_VERSION = "1.34.4"  # the last ones whose kubelet runs on cgroup v1 without being asked to
 DEBIAN_GO = "/usr/lib/go-1.19"
 
 
 def programs(version, arch):
     """The folder with the finished programs of one version and arch."""
     return cache("kubernetes", version, arch)
+
+
+def versions():
+    """What is built, whole or in part."""
+    folder = cache("kubernetes")
+    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
 
 def built(version, arch):
@@ -54,7 +61,7 @@ def from_debian(version, arch):
     if not os.path.exists(f"{DEBIAN_GO}/bin/go"):
         raise LabError("Go 1.19 of Debian is not installed (package `golang-1.19-go`)", hint="run scripts/setup lab")
     need("dpkg-source", "dpkg-dev")
-    folder = cache("build", f"kubernetes-{version}", "x")[:-2]
+    folder = cache("build", f"kubernetes-{version}")
     source = debian.Apt(sources=True).source("kubernetes", folder)
     replace_reflect2(source, folder)
     gopath = os.path.join(folder, "gopath")
@@ -89,8 +96,77 @@ def replace_reflect2(source, folder):
 
 
 def from_modules(version, arch):
-    raise LabError(f"kubernetes {version} is not known here")
+    """A current version, from the Go module proxy."""
+    folder = gomodules.project("kubernetes", "k8s.io/kubernetes", f"v{version}")
+    major, minor = version.split(".")[:2]
+    facts = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean", "gitCommit": "lab", "buildDate": "2021-01-07T00:00:00Z"}
+    flags = "-s -w " + " ".join(f"-X k8s.io/{library}.{key}={value}" for library in ("component-base/version", "client-go/pkg/version") for key, value in facts.items())
+    output = os.path.join(folder, "bin", arch)
+    os.makedirs(output, exist_ok=True)
+    compile_with_progress(
+        f"kubernetes {version} {arch}", cache("build", f"kubernetes-{version}-{arch}.log"),
+        [gomodules.go(), "build", f"-ldflags={flags}", "-o", output + "/", *(f"k8s.io/kubernetes/cmd/{name}" for name in PROGRAMS)],
+        cwd=folder, env=gomodules.environment(arch),
+    )
+    keep(programs(version, arch), [os.path.join(output, name) for name in PROGRAMS])
 
+
+# -- what a cluster needs beside Kubernetes -----------------------------------------------------------------------------
+
+class Companion:
+    """A program, its version, the module and the package that it is built from, and the Kubernetes that it serves."""
+
+    def __init__(self, name, version, module, package=""):
+        self.name, self.version, self.module, self.package = name, version, module, package
+
+    def path(self, arch):
+        return cache("companions", self.name, self.version, arch, self.name)
+
+    def built(self):
+        return all(os.path.exists(self.path(arch)) for arch in ARCHS)
+
+
+COMPANIONS = [
+    Companion("coredns", "1.8.4", "github.com/coredns/coredns"),  # the last ones that ask a 1.20 for endpoints as it knows them
+    Companion("coredns", "1.12.4", "github.com/coredns/coredns"),
+    Companion("flanneld", "0.26.7", "github.com/flannel-io/flannel"),
+    Companion("flannel", "0.9.1", "github.com/containernetworking/plugins", "/plugins/meta/flannel"),  # flannel's CNI plugin
+]
+
+
+def companions(name=None):
+    """Those that are built."""
+    return [one for one in COMPANIONS if one.built() and name in (None, one.name)]
+
+
+def build_companions():
+    """Build what the proxy offers. Returns what was skipped, and why."""
+    skipped = []
+    for one in COMPANIONS:
+        if one.built():
+            say(f"{one.name} {one.version}: in the cache")
+            continue
+        try:
+            for arch in ARCHS:
+                build_companion(one, arch)
+            say(f"{one.name} {one.version}: built")
+        except LabError as error:
+            skipped.append(f"{one.name} {one.version}: {error}")
+    return skipped
+
+
+def build_companion(one, arch):
+    folder = gomodules.project(one.name, one.module, f"v{one.version}")
+    output = os.path.join(folder, "bin", arch, os.path.basename(one.name))
+    compile_with_progress(
+        f"{one.name} {one.version} {arch}", cache("build", f"{one.name}-{one.version}-{arch}.log"),
+        [gomodules.go(), "build", f"-ldflags=-s -w -X github.com/flannel-io/flannel/pkg/version.Version=v{one.version}", "-o", output, one.module + one.package],
+        cwd=folder, env=gomodules.environment(arch),
+    )
+    keep(os.path.dirname(one.path(arch)), [output])
+
+
+# -- building and keeping -----------------------------------------------------------------------------------------------
 
 def compile_with_progress(what, log, command, **options):
     """Run a build at the lowest priority, and count the packages that it compiles."""

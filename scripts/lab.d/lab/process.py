@@ -1,6 +1,5 @@
 """Running commands, saying what happens, and the one error type that reaches the user."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -34,7 +33,7 @@ def run(*command, **options):
     done = subprocess.run(command, text=True, **options)
     if done.returncode != 0:
         said = "\n".join(part for part in (done.stdout, done.stderr) if part).strip()
-        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}" + (f"\n{tail(said)}" if said else ""))
+        raise LabError(f"`{brief(command)}` ended with {done.returncode}" + (f"\n{tail(said)}" if said else ""))
     return done.stdout or ""
 
 
@@ -44,22 +43,16 @@ def succeeds(*command, **options):
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options).returncode == 0
 
 
-def logged(log, *command, **options):
-    """Run a long command with its output in a log file; the end of it is shown only if it fails."""
-    command = [str(word) for word in command]
-    os.makedirs(os.path.dirname(log), exist_ok=True)
-    with open(log, "ab") as file:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
-    if done.returncode != 0:
-        with open(log, errors="replace") as file:
-            said = file.read()
-        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}\n{tail(said)}", hint=f"all of it is in {log}")
-
-
 def need(program, package=None):
     """Refuse early, and by name, when a program is missing."""
     if shutil.which(program) is None:
         raise LabError(f"`{program}` is not installed" + (f" (Debian package `{package}`)" if package else ""), hint="run scripts/setup lab")
+
+
+def brief(command):
+    """A command as people want to read it: not all of its forty file names."""
+    text = " ".join(command)
+    return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def tail(text, lines=15):

@@ -86,7 +86,7 @@ def base(kind):
 def debootstrap(kind, path):
     arch, packages = arch_of(kind), base_packages(kind)
     say(f"{kind}: installing {len(packages)} packages into a new root file system" + (" under emulation (some minutes)" if arch == "arm64" else ""))
-    debs = cache("debs", arch, "x")[:-2]
+    debs = cache("debs", arch)
     os.makedirs(debs, exist_ok=True)
     with scratch() as root:
         run(

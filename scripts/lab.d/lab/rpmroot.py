@@ -39,7 +39,7 @@ def convert(root):
     need("rpmbuild", "rpm")
     say("rpm-amd64: registering every file with rpm")
     work = f"{root}.rpm"
-    for name in ("SPECS", "RPMS", "BUILD"):
+    for name in ("SPECS", "RPMS", "BUILD", "BUILDROOT"):
         os.makedirs(os.path.join(work, name), exist_ok=True)
     try:
         installed = [line.split("\t") for line in dpkg(root, "${binary:Package}\t${Version}\t${Architecture}\n").splitlines()]
