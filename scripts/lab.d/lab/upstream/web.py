@@ -123,7 +123,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def registry(self, path):
         connection = http.client.HTTPConnection(self.server.registry, timeout=30)
-        passed = {key: value for key, value in self.headers.items() if key.lower() in ("accept", "range", "if-range", "if-none-match")}
+        passed = {key: ", ".join(self.headers.get_all(key)) for key in ("Accept", "Range", "If-Range", "If-None-Match") if key in self.headers}
         query = urllib.parse.urlsplit(self.path).query
         try:
             connection.request(self.command, urllib.parse.quote(path) + (f"?{query}" if query else ""), headers=passed)
