@@ -1,1 +1,5 @@
+//! What tests across the two programs share: real hosts to work on.
+//!
+//! No test lives here, and nothing that a program needs at run time.
 
+pub mod lab;

@@ -1,0 +1,60 @@
+//! What `scripts/lab status --format json` tells.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Facts {
+    pub gateway: String,
+    pub key: PathBuf,
+    pub known_hosts: PathBuf,
+    pub ssh_config: PathBuf,
+    pub hosts: Vec<HostFacts>,
+    pub upstream: Option<Upstream>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct HostFacts {
+    pub name: String,
+    pub arch: String,
+    pub address: String,
+}
+
+impl Facts {
+    pub fn parse(json: &[u8]) -> Self {
+        serde_json::from_slice(json).expect("scripts/lab describes itself in its own form")
+    }
+
+    pub fn host_names(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+}
+
+/// Where the stand-in for the internet is.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Upstream {
+    /// `ADDRESS:PORT` of a registry; plain http.
+    pub registry: String,
+    /// `http://ADDRESS:PORT`, with `/release/vVERSION/bin/linux/ARCH/` and `/rpm/BASEARCH/`.
+    pub http: String,
+    /// The same server under its other address: where redirects lead.
+    pub other: String,
+    /// Where the key is that signs the RPMs.
+    pub rpm_key: String,
+    /// The RPM repositories' address, with `$basearch` in it.
+    pub rpm: String,
+}
+
+impl Upstream {
+    /// The address of a path (`/release/…`) that fails, in a way that `scripts/lab.d/README.md` lists: `503-x2`, `cut-50`…
+    pub fn failing(&self, kind: &str, path: &str) -> String {
+        format!("{}/fault/{kind}{path}", self.http)
+    }
+
+    /// An image that fails: `NAME:TAG` under a name with which every client meets the fault.
+    pub fn failing_image(&self, kind: &str, image: &str) -> String {
+        let server = self.http.trim_start_matches("http://");
+        format!("{server}/fault/{kind}/{image}")
+    }
+}
