@@ -218,7 +218,7 @@ fn merge_into(merged: &mut Vec<Entry>, node: Node) -> Result<(), Problem> {
 
 fn check_tag(tag: &Option<Cow<'_, Tag>>, span: Span) -> Result<(), Problem> {
     match tag {
-        Some(tag) if !tag.is_yaml_core_schema() && tag.suffix != "" => {
+        Some(tag) if !tag.is_yaml_core_schema() && !tag.suffix.is_empty() => {
             Err(problem(span, format!("tag `{tag}` is not allowed")))
         }
         _ => Ok(()),
