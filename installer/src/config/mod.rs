@@ -1,0 +1,19 @@
+//! deploy.yaml: what the user wants.
+//!
+//! [`Config`] is the normalised form of all generations of the file: one [`Host`] per
+//! address with the set of its roles, defaults filled in, aliases resolved. The rest of
+//! the program never asks which generation a file was written for.
+//!
+//! Nothing here touches a node, a bundle or, apart from reading the file itself, a disk.
+
+mod address;
+mod model;
+mod secret;
+
+pub use address::{Cidr, Endpoint};
+pub use model::{
+    Addon, ApiServer, Choice, Component, Config, Content, Dns, DnsKind, Etcd, ExternalEtcd, Hook, Host, Item,
+    ItemKind, Login, Network, Port, Protocol, Runtime, RuntimeKind, RuntimeSettings, Sans, Schedule, Section,
+    Service,
+};
+pub use secret::Secret;
