@@ -116,6 +116,13 @@ impl<'a> Fields<'a> {
         found.map(|(_, node)| node)
     }
 
+    /// The spelling under which a key with aliases is there, else the first; two at once are a problem.
+    pub fn spelled(&self, keys: &[&'static str]) -> &'static str {
+        let found = self.any(keys);
+        let present = keys.iter().find(|key| found.is_some() && self.node(key).is_some());
+        present.or(keys.first()).copied().unwrap_or("")
+    }
+
     pub fn text(&self, key: &'static str) -> Option<String> {
         self.reader.text(self.node(key)?, &self.name(key))
     }

@@ -11,8 +11,10 @@ mod fields;
 mod node;
 mod parse;
 mod problem;
+mod slashes;
 
 pub use fields::{Fields, Reader};
 pub use node::{Entry, Node, Value};
 pub use parse::{parse, parse_all};
 pub use problem::{Problem, Problems, nearest};
+pub use slashes::slash_comments;

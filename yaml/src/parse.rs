@@ -98,12 +98,7 @@ impl<'a> Loader<'a> {
         if indent.contains('\t') {
             return problem.hinted("YAML does not allow tabs for indentation: use spaces");
         }
-        // The parser may notice a `//` comment only on the line after it.
-        let before = self.text.lines().nth(marker.line().saturating_sub(2)).unwrap_or("");
-        if line.contains(" //") || before.contains(" //") {
-            return problem.hinted("YAML comments start with `#`, not `//`");
-        }
-        problem
+        crate::slashes::in_broken_text(self.text).unwrap_or(problem)
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {

@@ -161,9 +161,8 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// An RFC 1123 subdomain: lowercase letters, digits and `-` in labels parted by dots. Four
-/// numbers are an address that went wrong, not a name.
-pub fn is_domain(text: &str) -> bool {
+/// An RFC 1123 subdomain: lowercase letters, digits and `-` in labels parted by dots.
+pub fn is_subdomain(text: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
@@ -171,8 +170,13 @@ pub fn is_domain(text: &str) -> bool {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    let last_is_number = text.rsplit('.').next().is_some_and(|l| l.bytes().all(|b| b.is_ascii_digit()));
-    text.len() <= 253 && text.split('.').all(label) && !(last_is_number && text.contains('.'))
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+/// A name that the world can resolve. Four numbers are an address that went wrong, not a domain.
+fn is_domain(text: &str) -> bool {
+    let numeric = text.rsplit('.').next().is_some_and(|label| label.bytes().all(|b| b.is_ascii_digit()));
+    is_subdomain(text) && !numeric
 }
 
 #[cfg(test)]

@@ -7,10 +7,17 @@
 //! Nothing here touches a node, a bundle or, apart from reading the file itself, a disk.
 
 mod address;
+mod defaults;
+mod hosts;
+mod install;
+mod load;
 mod model;
 mod secret;
+mod values;
+mod warnings;
 
 pub use address::{Cidr, Endpoint};
+pub use load::{LoadError, Loaded, load, parse};
 pub use model::{
     Addon, ApiServer, Choice, Component, Config, Content, Dns, DnsKind, Etcd, ExternalEtcd, Hook, Host, Item,
     ItemKind, Login, Network, Port, Protocol, Runtime, RuntimeKind, RuntimeSettings, Sans, Schedule, Section,

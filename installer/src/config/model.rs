@@ -378,7 +378,9 @@ impl Section {
     pub fn role(self) -> Role {
         match self {
             Section::KubernetesMaster | Section::Dns => Role::Master,
-            Section::KubernetesWorker | Section::Network | Section::Container | Section::Image => Role::Worker,
+            Section::KubernetesWorker | Section::Network | Section::Container | Section::Image => {
+                Role::Worker
+            }
             Section::Etcd => Role::Etcd,
             Section::Loadbalance => Role::Loadbalance,
             Section::Addition(role) => role,
