@@ -501,7 +501,7 @@ fn open_ports(top: &Fields<'_>) -> BTreeMap<Role, Vec<Port>> {
 fn check_networks(top: &Fields<'_>, config: &Config) {
     let reader = top.reader();
     let place = top.node("service").or(top.node("dns-vip"));
-    let mut fail = |message: String| match place {
+    let fail = |message: String| match place {
         Some(node) => reader.at(node, message),
         None => reader.problem(eggo_yaml::Problem::new(1, 1, message)),
     };
