@@ -2,3 +2,11 @@
 //! Links no HTTP client: the air gap is visible in this crate's manifest.
 
 pub mod config;
+pub mod events;
+pub mod facts;
+pub mod journal;
+pub mod phases;
+pub mod remote;
+pub mod run;
+pub mod ssh;
+pub mod store;

@@ -1,0 +1,267 @@
+//! The answer of `gather.sh` → [`Facts`].
+
+use super::{Cgroup, Facts, Manager, Module, Mount, Os, Package, Port, Protocol, Selinux};
+use crate::store::Contents;
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What /proc/net says of a listening TCP socket, and of any UDP one.
+const TCP_LISTEN: &str = "0A";
+const UDP_BOUND: &str = "07";
+
+/// Parses the answer; `before` and `after` are this machine's clock around the question.
+pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, String> {
+    let sections = sections(text);
+    if !sections.contains_key("end") {
+        return Err("the answer was cut off".into());
+    }
+    let lines = |name: &str| sections.get(name).map_or(&[][..], Vec::as_slice);
+    let first =
+        |name: &str| lines(name).first().map(|line| line.trim().to_string()).filter(|line| !line.is_empty());
+
+    let uname = lines("uname");
+    let [_system, hostname, kernel, machine, ..] = uname else {
+        return Err("`uname` says nothing".into());
+    };
+    let (manager, packages) = packages(lines("packages"));
+    let memory = |key: &str| {
+        let line = lines("memory").iter().find_map(|line| line.strip_prefix(key));
+        line.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+    };
+    Ok(Facts {
+        node: node.into(),
+        arch: machine.parse().ok(),
+        machine: machine.to_string(),
+        kernel: kernel.to_string(),
+        hostname: hostname.to_string(),
+        os: os(lines("os")),
+        manager,
+        cpus: first("cpus").and_then(|text| text.parse().ok()).unwrap_or(0),
+        memory: memory("MemTotal:"),
+        memory_available: memory("MemAvailable:"),
+        swap: memory("SwapTotal:"),
+        clock_skew: skew(first("clock").and_then(|text| text.parse().ok()), before, after),
+        init: first("init").unwrap_or_default(),
+        cgroup: first("cgroup").and_then(|text| match text.as_str() {
+            "v1" => Some(Cgroup::V1),
+            "v2" => Some(Cgroup::V2),
+            _ => None,
+        }),
+        mounts: mounts(lines("disks"), lines("mounts")),
+        modules: lines("wanted-modules").iter().filter_map(|line| module(line)).collect(),
+        tools: lines("tools").iter().map(|line| line.to_string()).collect(),
+        services: services(lines("services")),
+        ports: ports(lines("tcp"), Protocol::Tcp, TCP_LISTEN)
+            .chain(ports(lines("udp"), Protocol::Udp, UDP_BOUND))
+            .collect(),
+        addresses: addresses(lines("addresses")),
+        selinux: first("selinux")
+            .map(|text| if text == "1" { Selinux::Enforcing } else { Selinux::Permissive }),
+        store: Contents::parse(lines("store"), lines("incoming")),
+        mark: first("mark"),
+        cluster: first("cluster"),
+        leftovers: lines("leftovers").iter().map(|line| line.to_string()).collect(),
+        packages,
+    })
+}
+
+fn sections(text: &str) -> HashMap<&str, Vec<&str>> {
+    let mut sections: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut current = "";
+    for line in text.lines() {
+        match line.strip_prefix("@@ ") {
+            Some(name) => {
+                current = name;
+                sections.entry(name).or_default();
+            }
+            None => sections.entry(current).or_default().push(line),
+        }
+    }
+    sections
+}
+
+fn os(lines: &[&str]) -> Os {
+    let value = |key: &str| {
+        let line = lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.map(|value| value.trim_matches(['"', '\'']).to_string()).unwrap_or_default()
+    };
+    Os {
+        id: value("ID"),
+        version: value("VERSION_ID"),
+        name: value("PRETTY_NAME"),
+        like: value("ID_LIKE").split_whitespace().map(Into::into).collect(),
+    }
+}
+
+/// How far the clock is off at least, given that it was read between `before` and `after`.
+fn skew(clock: Option<i64>, before: i64, after: i64) -> i64 {
+    match clock {
+        Some(clock) if clock > after => clock - after,
+        Some(clock) if clock < before => clock - before,
+        _ => 0,
+    }
+}
+
+fn mounts(disks: &[&str], mounts: &[&str]) -> Vec<Mount> {
+    let read_only: BTreeSet<String> = mounts
+        .iter()
+        .filter_map(|line| {
+            let mut fields = line.split(' ');
+            let (path, options) = (fields.nth(1)?, fields.nth(1)?);
+            options.split(',').any(|option| option == "ro").then(|| unescape(path))
+        })
+        .collect();
+    disks
+        .iter()
+        .skip(1)
+        .filter_map(|line| {
+            // Filesystem 1024-blocks Used Available Capacity Mounted-on; the last may hold spaces.
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let [_, size, _, free, _, path @ ..] = fields.as_slice() else { return None };
+            let path = path.join(" ");
+            let bytes = |kib: &str| kib.parse::<u64>().ok().map(|kib| kib * 1024);
+            Some(Mount { size: bytes(size)?, free: bytes(free)?, read_only: read_only.contains(&path), path })
+        })
+        .filter(|mount| mount.path.starts_with('/'))
+        .collect()
+}
+
+/// /proc/mounts writes a space as `\040`.
+fn unescape(path: &str) -> String {
+    path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+}
+
+fn module(line: &str) -> Option<(String, Module)> {
+    let (name, state) = line.split_once(' ')?;
+    let state = match state {
+        "loaded" => Module::Loaded,
+        "loadable" => Module::Loadable,
+        _ => Module::Missing,
+    };
+    Some((name.into(), state))
+}
+
+fn services(lines: &[&str]) -> BTreeSet<String> {
+    let unit =
+        |line: &&str| line.split_whitespace().find(|word| word.ends_with(".service")).map(str::to_string);
+    lines.iter().filter_map(unit).map(|unit| unit.trim_end_matches(".service").to_string()).collect()
+}
+
+fn packages(lines: &[&str]) -> (Option<Manager>, Vec<Package>) {
+    let manager = match lines.first() {
+        Some(&"dpkg") => Manager::Dpkg,
+        Some(&"rpm") => Manager::Rpm,
+        _ => return (None, Vec::new()),
+    };
+    let package = |line: &&str| {
+        let mut fields = line.split('\t');
+        let (status, name, version, arch) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        // `rc` has only configuration files left; `gpg-pubkey` is a key, not a package.
+        let installed = status.as_bytes().get(1) == Some(&b'i') && name != "gpg-pubkey";
+        installed.then(|| Package { name: name.into(), version: version.into(), arch: arch.into() })
+    };
+    let mut packages: Vec<Package> = lines[1..].iter().filter_map(package).collect();
+    packages.sort();
+    (Some(manager), packages)
+}
+
+fn ports<'a>(lines: &'a [&str], protocol: Protocol, wanted: &'a str) -> impl Iterator<Item = Port> + 'a {
+    lines.iter().filter_map(move |line| {
+        let mut fields = line.split_whitespace();
+        let (local, state) = (fields.nth(1)?, fields.nth(1)?);
+        let (address, port) = local.split_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        (state == wanted).then_some(Port { protocol, port, address: hex_address(address)? })
+    })
+}
+
+/// The kernel prints addresses as words of the machine's order, which is little-endian here.
+fn hex_address(text: &str) -> Option<IpAddr> {
+    let bytes = hex::decode(text).ok()?;
+    let swapped: Vec<u8> = bytes.chunks(4).flat_map(|word| word.iter().rev().copied()).collect();
+    match swapped.len() {
+        4 => Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(swapped).ok()?))),
+        16 => Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(swapped).ok()?))),
+        _ => None,
+    }
+}
+
+/// In /proc/net/fib_trie an own address is a leaf `|-- A.B.C.D` with `/32 host LOCAL` below.
+fn addresses(lines: &[&str]) -> BTreeSet<IpAddr> {
+    let mut leaf: Option<IpAddr> = None;
+    let mut found = BTreeSet::new();
+    for line in lines {
+        if let Some((_, address)) = line.split_once("|-- ") {
+            leaf = address.trim().parse().ok();
+        } else if line.contains("host LOCAL") {
+            found.extend(leaf);
+        }
+    }
+    found.retain(|address: &IpAddr| !address.is_loopback());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWER: &str = include_str!("answer.txt");
+
+    #[test]
+    fn a_debian_answer() {
+        let facts = parse("node-1", ANSWER, 1_700_000_000, 1_700_000_002).unwrap();
+        assert_eq!(facts.arch, Some(eggo_bundles::Arch::Arm64));
+        assert_eq!((facts.hostname.as_str(), facts.kernel.as_str()), ("node-1", "6.1.0-18-cloud-arm64"));
+        assert_eq!(facts.os.id, "debian");
+        assert_eq!(facts.os.version, "12");
+        assert_eq!(facts.clock_skew, 98);
+        assert_eq!(facts.memory, 2_035_220 * 1024);
+        assert_eq!(facts.swap, 0);
+        assert_eq!(facts.cgroup, Some(Cgroup::V2));
+        assert_eq!(facts.manager, Some(Manager::Dpkg));
+        let names: Vec<&str> = facts.packages.iter().map(|package| package.name.as_str()).collect();
+        assert_eq!(names, ["adduser", "apt", "libc6"]);
+        assert_eq!(facts.package("libc6").unwrap().version, "2.36-9+deb12u4");
+        assert_eq!(facts.modules["br_netfilter"], Module::Loadable);
+        assert!(facts.runs("ssh") && facts.runs("systemd-journald") && !facts.runs("cron"));
+        let ports: Vec<(Protocol, u16)> = facts.ports.iter().map(|port| (port.protocol, port.port)).collect();
+        assert_eq!(ports, [(Protocol::Tcp, 22), (Protocol::Tcp, 22), (Protocol::Udp, 68)]);
+        assert!(facts.ports.iter().any(|port| port.address == "127.0.0.1".parse::<IpAddr>().unwrap()));
+        assert_eq!(facts.addresses, ["10.88.0.11".parse().unwrap()].into());
+        assert_eq!(facts.mount("/var/lib/eggo/store").unwrap().path, "/var/lib");
+        assert_eq!(facts.mount("/etc/kubernetes").unwrap().path, "/");
+        assert!(facts.mount("/boot/x").unwrap().read_only);
+        assert_eq!(facts.store.whole.values().copied().collect::<Vec<_>>(), [12345]);
+        assert_eq!(facts.store.incoming.values().copied().collect::<Vec<_>>(), [77]);
+        assert!(facts.store.unmerged);
+        assert_eq!(facts.mark.as_deref(), Some("0123abcd"));
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_is_no_answer() {
+        let cut = ANSWER.split("@@ services").next().unwrap();
+        assert_eq!(parse("n", cut, 0, 0), Err("the answer was cut off".into()));
+    }
+
+    #[test]
+    fn an_rpm_answer_keeps_epochs_and_drops_keys() {
+        let lines = [
+            "rpm",
+            "ii \tbash\t5.1.8-6.el9\tx86_64",
+            "ii \tdbus\t1:1.12.20-8\tx86_64",
+            "ii \tgpg-pubkey\t1-2\t(none)",
+        ];
+        let (manager, packages) = packages(&lines);
+        assert_eq!(manager, Some(Manager::Rpm));
+        assert_eq!(packages.len(), 2);
+        assert_eq!(packages[1].version, "1:1.12.20-8");
+    }
+
+    #[test]
+    fn a_clock_inside_the_round_trip_is_right() {
+        assert_eq!(skew(Some(10), 5, 15), 0);
+        assert_eq!(skew(Some(4), 5, 15), -1);
+        assert_eq!(skew(Some(20), 5, 15), 5);
+        assert_eq!(skew(None, 5, 15), 0);
+    }
+}

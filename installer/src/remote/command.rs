@@ -1,0 +1,135 @@
+//! A command for a node, and what came of it.
+
+use super::RemoteError;
+use bytes::Bytes;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long a command may take unless it says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A POSIX shell script for a node. Secrets never stand in the script (everyone on the node can
+/// see a command line): they go through standard input or into a file.
+#[derive(Debug)]
+pub struct Command {
+    /// What it is for, as an infinitive: `start etcd`. Messages name it.
+    pub title: String,
+    pub script: String,
+    pub stdin: Stdin,
+    pub timeout: Duration,
+    pub who: Who,
+    /// Neither the script's output nor its input may be logged or quoted in an error.
+    pub secret: bool,
+    /// Whether an exit status other than 0 is an error.
+    pub checked: bool,
+    /// Not run again when the connection breaks half-way.
+    pub once: bool,
+    /// Receives standard output while it comes, in place of [`Output::stdout`].
+    pub stdout: Option<mpsc::Sender<Bytes>>,
+}
+
+/// Who runs the command on the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    Root,
+    /// The user that logged in.
+    Login,
+}
+
+#[derive(Debug, Default)]
+pub enum Stdin {
+    #[default]
+    Empty,
+    Bytes(Bytes),
+    /// Pieces as they come; ends when the sender is dropped. Cannot be sent twice, so a lost
+    /// connection is the caller's to handle.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Command {
+    /// A script, run by `sh` as root with `set -eu`.
+    pub fn sh(title: impl Into<String>, script: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            script: script.into(),
+            stdin: Stdin::Empty,
+            timeout: TIMEOUT,
+            who: Who::Root,
+            secret: false,
+            checked: true,
+            once: false,
+            stdout: None,
+        }
+    }
+
+    /// One program with its arguments, quoted.
+    pub fn argv<S: AsRef<str>>(title: impl Into<String>, words: impl IntoIterator<Item = S>) -> Self {
+        Self::sh(title, super::words(words))
+    }
+
+    pub fn stdin(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.stdin = Stdin::Bytes(bytes.into());
+        self
+    }
+
+    pub fn stream(mut self, pieces: mpsc::Receiver<Bytes>) -> Self {
+        self.stdin = Stdin::Stream(pieces);
+        self
+    }
+
+    pub fn stdout_to(mut self, pieces: mpsc::Sender<Bytes>) -> Self {
+        self.stdout = Some(pieces);
+        self
+    }
+
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    pub fn as_login(mut self) -> Self {
+        self.who = Who::Login;
+        self
+    }
+
+    pub fn secret(mut self) -> Self {
+        self.secret = true;
+        self
+    }
+
+    /// Any exit status is an answer, not an error.
+    pub fn unchecked(mut self) -> Self {
+        self.checked = false;
+        self
+    }
+
+    /// Must not run twice.
+    pub fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+}
+
+/// What a command left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The exit status; 128 + n for a signal n, as a shell counts.
+    pub status: u32,
+    pub stdout: Bytes,
+    pub stderr: Bytes,
+}
+
+impl Output {
+    pub fn success(&self) -> bool {
+        self.status == 0
+    }
+
+    /// Standard output as text, without the newline at its end.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).trim_end_matches('\n').to_string()
+    }
+
+    pub fn into_error(self, host: &str, title: &str) -> RemoteError {
+        RemoteError::failed(host, title, &self, false)
+    }
+}

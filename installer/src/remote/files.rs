@@ -1,0 +1,119 @@
+//! Many files in one round trip: a tar on standard input, and a script that puts each in place.
+
+use super::{Command, Output, RemoteError, quote};
+use bytes::Bytes;
+
+/// Where the node keeps what stood in the way of our files: `original/PATH` is what was there before
+/// the first install (or `absent/PATH` if nothing was), `previous/PATH` what the last change replaced.
+pub const KEPT: &str = "/var/lib/eggo/kept";
+
+/// A file to be put on a node.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RemoteFile {
+    pub path: String,
+    pub content: Bytes,
+    pub mode: u32,
+    /// `USER:GROUP`.
+    pub owner: String,
+}
+
+/// What writing a file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    Unchanged,
+    /// Content, mode or owner differ from before.
+    Changed,
+}
+
+impl RemoteFile {
+    /// A file of root's that everyone may read.
+    pub fn new(path: impl Into<String>, content: impl Into<Bytes>) -> Self {
+        Self { path: path.into(), content: content.into(), mode: 0o644, owner: "root:root".into() }
+    }
+
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = owner.into();
+        self
+    }
+
+    /// A file that only root may read.
+    pub fn secret(self) -> Self {
+        self.mode(0o600)
+    }
+}
+
+// The content may be a secret.
+impl std::fmt::Debug for RemoteFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({} bytes, {:o} {})", self.path, self.content.len(), self.mode, self.owner)
+    }
+}
+
+/// `place INDEX PATH MODE OWNER`: compares, keeps what is there, copies beside, renames.
+const PLACE: &str = r#"
+place() {
+  new=$work/$1 path=$2 mode=$3 owner=$4
+  if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$new" "$path" &&
+     [ "$(stat -c '%a %U:%G' "$path")" = "$mode $owner" ]; then echo same; return; fi
+  mkdir -p "${path%/*}"
+  if [ ! -e "$kept/original$path" ] && [ ! -L "$kept/original$path" ] && [ ! -e "$kept/absent$path" ]; then
+    if [ -e "$path" ] || [ -L "$path" ]; then
+      mkdir -p "$kept/original${path%/*}"
+      rm -rf "$kept/original$path.new"; cp -a "$path" "$kept/original$path.new"
+      mv -f "$kept/original$path.new" "$kept/original$path"
+    else mkdir -p "$kept/absent${path%/*}"; : > "$kept/absent$path"; fi
+  elif [ -f "$path" ]; then
+    mkdir -p "$kept/previous${path%/*}"
+    cp -a "$path" "$kept/previous$path.new"; mv -f "$kept/previous$path.new" "$kept/previous$path"
+  fi
+  cp "$new" "$path.eggo-new"; chown "$owner" "$path.eggo-new"; chmod "$mode" "$path.eggo-new"
+  mv -fT "$path.eggo-new" "$path"; echo changed
+}
+"#;
+
+pub(super) fn command(files: &[RemoteFile]) -> Command {
+    let mut script = format!(
+        "umask 077; kept={KEPT}; mkdir -p \"$kept\"; work=$(mktemp -d \"$kept/work.XXXXXX\")\n\
+         trap 'rm -rf \"$work\"' EXIT; tar -x -C \"$work\" -f - 2>&1 || {{ cat >/dev/null; exit 1; }}\numask 022\n{PLACE}"
+    );
+    let mut archive = tar::Builder::new(Vec::new());
+    for (index, file) in files.iter().enumerate() {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(file.content.len() as u64);
+        header.set_mode(0o600);
+        archive
+            .append_data(&mut header, index.to_string(), &*file.content)
+            .expect("writing to memory does not fail");
+        let (path, owner) = (quote(&file.path), quote(&file.owner));
+        script.push_str(&format!("place {index} {path} {:o} {owner}\n", file.mode));
+    }
+    let archive = archive.into_inner().expect("writing to memory does not fail");
+    let title = match files {
+        [one] => format!("write {}", one.path),
+        [first, ..] => format!("write {} and {} more files", first.path, files.len() - 1),
+        [] => "write nothing".into(),
+    };
+    Command::sh(title, script).stdin(archive)
+}
+
+pub(super) fn parse(host: &str, files: &[RemoteFile], output: &Output) -> Result<Vec<Written>, RemoteError> {
+    let written: Vec<Written> = output
+        .text()
+        .lines()
+        .filter_map(|line| match line {
+            "same" => Some(Written::Unchanged),
+            "changed" => Some(Written::Changed),
+            _ => None,
+        })
+        .collect();
+    if written.len() != files.len() {
+        let reason = format!("{} of {} files were written", written.len(), files.len());
+        return Err(RemoteError::answer(host, "write files", reason));
+    }
+    Ok(written)
+}

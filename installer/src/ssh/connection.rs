@@ -1,0 +1,247 @@
+//! One connection to one node: connect, check the host key, log in, run things on channels.
+
+use super::host::Target;
+use super::known_hosts::{Verdict, describe};
+use super::login::Refused;
+use super::{HostKeys, Login};
+use crate::remote::{Output, RemoteError, Stdin};
+use bytes::{Bytes, BytesMut};
+use russh::client::{self, Handle};
+use russh::{ChannelMsg, Sig};
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// A node that says nothing for this long is asked whether it still lives.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+/// A connection on which nothing moves for this long is given up, also in the middle of a write.
+const DEAD_AFTER: Duration = Duration::from_secs(45);
+/// More output than any command of ours prints.
+const MAX_STDOUT: usize = 64 << 20;
+/// A failed command's last words are at the end.
+const MAX_STDERR: usize = 64 << 10;
+
+pub(super) struct Connection {
+    handle: Handle<Checker>,
+}
+
+/// Judges the host key, and remembers why it said no.
+struct Checker {
+    target: Arc<Target>,
+    keys: Arc<HostKeys>,
+    refusal: Arc<Mutex<Option<RemoteError>>>,
+}
+
+impl client::Handler for Checker {
+    type Error = russh::Error;
+
+    async fn check_server_key(
+        &mut self,
+        key: &russh::keys::PublicKeyOrCertificate,
+    ) -> Result<bool, russh::Error> {
+        let key = key.public_key();
+        let Target { name, address, port, .. } = &*self.target;
+        let host = name.clone();
+        let key_text = describe(&key);
+        let refusal = match self.keys.judge(name, address, *port, &key).await {
+            Ok(Verdict::Known) => return Ok(true),
+            Ok(Verdict::Unknown) => RemoteError::UnknownKey { host, key: key_text },
+            Ok(Verdict::Changed(known)) => {
+                RemoteError::ChangedKey { host, key: key_text, known: known.join("\nknown: ") }
+            }
+            Ok(Verdict::Revoked) => {
+                RemoteError::ChangedKey { host, key: key_text, known: "this very key, as revoked".into() }
+            }
+            Err(error) => RemoteError::Connect {
+                host,
+                address: self.target.to_string(),
+                reason: format!("known_hosts: {error}"),
+            },
+        };
+        *self.refusal.lock().expect("no panic while locked") = Some(refusal);
+        Ok(false)
+    }
+}
+
+/// How running a command on a channel ended.
+pub(super) enum Ended {
+    Done(Output),
+    Lost(String),
+    TooMuch,
+}
+
+impl Connection {
+    pub(super) async fn open(
+        target: &Arc<Target>,
+        keys: &Arc<HostKeys>,
+        login: &Login,
+    ) -> Result<Self, RemoteError> {
+        let failed = |reason: String| RemoteError::Connect {
+            host: target.name.clone(),
+            address: target.to_string(),
+            reason,
+        };
+        let config = Arc::new(client::Config {
+            preferred: preferred(keys.algorithms(&target.address, target.port)),
+            keepalive_interval: Some(KEEPALIVE),
+            keepalive_max: 3,
+            inactivity_timeout: Some(DEAD_AFTER),
+            nodelay: true,
+            ..client::Config::default()
+        });
+        let refusal = Arc::new(Mutex::new(None));
+        let checker = Checker { target: target.clone(), keys: keys.clone(), refusal: refusal.clone() };
+        let connecting = async {
+            let address = (target.address.as_str(), target.port);
+            let socket = tokio::time::timeout(CONNECT_TIMEOUT, tokio::net::TcpStream::connect(address))
+                .await
+                .map_err(|_| failed(format!("no answer within {} s", CONNECT_TIMEOUT.as_secs())))?
+                .map_err(|error| failed(error.to_string()))?;
+            socket.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
+            client::connect_stream(config, socket, checker).await.map_err(|error| failed(error.to_string()))
+        };
+        let connected = connecting.await;
+        // A refused key shows up as some protocol error: the checker knows better.
+        if let Some(refusal) = refusal.lock().expect("no panic while locked").take() {
+            return Err(refusal);
+        }
+        let mut handle = connected?;
+        let authenticated = tokio::time::timeout(CONNECT_TIMEOUT * 3, login.authenticate(&mut handle)).await;
+        match authenticated {
+            Ok(Ok(())) => Ok(Self { handle }),
+            Ok(Err(Refused::Login(reason))) => {
+                Err(RemoteError::Login { host: target.name.clone(), user: login.user.clone(), reason })
+            }
+            Ok(Err(Refused::Broken(error))) => Err(failed(format!("while logging in: {error}"))),
+            Err(_) => Err(failed("no answer while logging in".into())),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// Runs `command` with the login shell; `head` goes to its standard input before `stdin`.
+    pub(super) async fn exec(
+        &self,
+        command: String,
+        head: Bytes,
+        stdin: Stdin,
+        stdout: Option<mpsc::Sender<Bytes>>,
+    ) -> Ended {
+        let channel = match self.handle.channel_open_session().await {
+            Ok(channel) => channel,
+            Err(error) => return Ended::Lost(error.to_string()),
+        };
+        if let Err(error) = channel.exec(true, command).await {
+            return Ended::Lost(error.to_string());
+        }
+        let (mut read, write) = channel.split();
+        let sending = async move {
+            write.data_bytes(head).await?;
+            match stdin {
+                Stdin::Empty => {}
+                Stdin::Bytes(bytes) => write.data_bytes(bytes).await?,
+                Stdin::Stream(mut pieces) => {
+                    while let Some(piece) = pieces.recv().await {
+                        write.data_bytes(piece).await?;
+                    }
+                }
+            }
+            write.eof().await
+        };
+        let receiving = async move {
+            let mut output = Received::default();
+            while let Some(message) = read.wait().await {
+                match message {
+                    ChannelMsg::Data { data } => match &stdout {
+                        // A receiver that has gone away wants no more, but the status still counts.
+                        Some(pieces) => drop(pieces.send(data).await),
+                        None if output.stdout.len() + data.len() > MAX_STDOUT => return Ended::TooMuch,
+                        None => output.stdout.extend_from_slice(&data),
+                    },
+                    ChannelMsg::ExtendedData { data, .. } => output.stderr(&data),
+                    ChannelMsg::ExitStatus { exit_status } => output.status = Some(exit_status),
+                    ChannelMsg::ExitSignal { signal_name, .. } => {
+                        output.status = Some(128 + signal_number(&signal_name));
+                    }
+                    ChannelMsg::Failure => return Ended::Lost("the server refused to run a command".into()),
+                    _ => {}
+                }
+            }
+            output.end()
+        };
+        // The end of the command ends the sending too: a command need not read all its input, and
+        // on a dead connection nobody makes room for more.
+        tokio::pin!(sending, receiving);
+        tokio::select! {
+            ended = &mut receiving => ended,
+            sent = &mut sending => match sent {
+                Ok(()) => receiving.await,
+                // The channel may be closed because the command has ended: its status tells.
+                Err(_) => receiving.await,
+            },
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        let _ = self.handle.disconnect(russh::Disconnect::ByApplication, "", "").await;
+    }
+}
+
+#[derive(Default)]
+struct Received {
+    status: Option<u32>,
+    stdout: BytesMut,
+    stderr: BytesMut,
+}
+
+impl Received {
+    fn stderr(&mut self, data: &[u8]) {
+        self.stderr.extend_from_slice(data);
+        if self.stderr.len() > 2 * MAX_STDERR {
+            self.stderr = self.stderr.split_off(self.stderr.len() - MAX_STDERR);
+        }
+    }
+
+    fn end(self) -> Ended {
+        match self.status {
+            Some(status) => {
+                Ended::Done(Output { status, stdout: self.stdout.freeze(), stderr: self.stderr.freeze() })
+            }
+            None => Ended::Lost("it ended without a status".into()),
+        }
+    }
+}
+
+fn preferred(keys: Vec<russh::keys::Algorithm>) -> russh::Preferred {
+    use russh::cipher::{AES_128_CTR, AES_128_GCM, AES_256_CTR, AES_256_GCM, CHACHA20_POLY1305};
+    russh::Preferred {
+        key: Cow::Owned(keys),
+        // Hardware does AES; measured fastest first.
+        cipher: Cow::Borrowed(&[AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, AES_256_CTR, AES_128_CTR]),
+        // Content is compressed already.
+        compression: Cow::Borrowed(&[russh::compression::NONE]),
+        ..russh::Preferred::DEFAULT
+    }
+}
+
+fn signal_number(signal: &Sig) -> u32 {
+    match signal {
+        Sig::HUP => 1,
+        Sig::INT => 2,
+        Sig::QUIT => 3,
+        Sig::ILL => 4,
+        Sig::ABRT => 6,
+        Sig::FPE => 8,
+        Sig::KILL => 9,
+        Sig::USR1 => 10,
+        Sig::SEGV => 11,
+        Sig::PIPE => 13,
+        Sig::ALRM => 14,
+        Sig::TERM => 15,
+        Sig::Custom(_) => 127,
+    }
+}

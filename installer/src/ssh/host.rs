@@ -1,0 +1,268 @@
+//! A node over SSH: its connection, made when first needed and re-made when lost, and root on it.
+
+use super::connection::{Connection, Ended};
+use super::{HostKeys, Login};
+use crate::events::{Event, Sink};
+use crate::remote::{Command, Host, Output, RemoteError, Stdin, Who, quote};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, Semaphore};
+
+/// sshd allows 10 sessions per connection unless told otherwise.
+const CHANNELS: usize = 8;
+/// How long a lost connection is tried anew before the command fails.
+const RECONNECT_FOR: Duration = Duration::from_secs(60);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Linux takes at most 128 KiB in one argument; longer scripts go through a file.
+const LONGEST_SCRIPT: usize = 100_000;
+/// A login shell of a user often lacks the folders where root's programs lie.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Where a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Its name in deploy.yaml.
+    pub name: String,
+    pub address: String,
+    pub port: u16,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.address.contains(':'), self.port) {
+            (false, 22) => write!(f, "{}", self.address),
+            (false, port) => write!(f, "{}:{port}", self.address),
+            (true, port) => write!(f, "[{}]:{port}", self.address),
+        }
+    }
+}
+
+pub struct SshHost {
+    target: Arc<Target>,
+    login: Login,
+    keys: Arc<HostKeys>,
+    events: Arc<dyn Sink>,
+    link: Mutex<Option<Link>>,
+    channels: Semaphore,
+}
+
+/// A live connection, and how to be root on it.
+#[derive(Clone)]
+struct Link {
+    connection: Arc<Connection>,
+    root: Root,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Root {
+    IsLogin,
+    Sudo,
+    SudoWithPassword,
+}
+
+impl SshHost {
+    pub fn new(target: Target, login: Login, keys: Arc<HostKeys>, events: Arc<dyn Sink>) -> Self {
+        Self {
+            target: Arc::new(target),
+            login,
+            keys,
+            events,
+            link: Mutex::new(None),
+            channels: Semaphore::new(CHANNELS),
+        }
+    }
+
+    /// Connects, logs in and makes sure of root. Commands do so by themselves when needed; this is
+    /// for telling early who cannot be reached.
+    pub async fn connect(&self) -> Result<(), RemoteError> {
+        self.link().await.map(|_| ())
+    }
+
+    pub async fn close(&self) {
+        if let Some(link) = self.link.lock().await.take() {
+            link.connection.close().await;
+        }
+    }
+
+    async fn link(&self) -> Result<Link, RemoteError> {
+        let mut slot = self.link.lock().await;
+        if let Some(link) = slot.as_ref().filter(|link| !link.connection.is_closed()) {
+            return Ok(link.clone());
+        }
+        let connection = Arc::new(Connection::open(&self.target, &self.keys, &self.login).await?);
+        let root = self.root(&connection).await?;
+        let link = Link { connection, root };
+        *slot = Some(link.clone());
+        Ok(link)
+    }
+
+    async fn root(&self, connection: &Connection) -> Result<Root, RemoteError> {
+        if self.login.user == "root" {
+            return Ok(Root::IsLogin);
+        }
+        let refused = |reason: &str| RemoteError::Sudo {
+            host: self.target.name.clone(),
+            user: self.login.user.clone(),
+            reason: reason.to_string(),
+        };
+        let probe = "if [ \"$(id -u)\" = 0 ]; then echo root\n\
+                     elif ! command -v sudo >/dev/null; then echo none\n\
+                     elif sudo -n true 2>/dev/null; then echo free\nelse echo password; fi";
+        let command = format!("sh -c {}", quote(probe));
+        match self.ask(connection, command, Bytes::new()).await?.text().as_str() {
+            "root" => return Ok(Root::IsLogin),
+            "free" => return Ok(Root::Sudo),
+            "password" => {}
+            _ => return Err(refused("there is no `sudo` on the node")),
+        }
+        if self.login.sudo_password.is_none() {
+            return Err(refused("`sudo` asks for a password, and none is given"));
+        }
+        let (command, head) = self.wrapped("true", Root::SudoWithPassword);
+        let output = self.ask(connection, command, head).await?;
+        if output.success() {
+            return Ok(Root::SudoWithPassword);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(refused(said.lines().next_back().unwrap_or("`sudo` refused").trim()))
+    }
+
+    async fn ask(
+        &self,
+        connection: &Connection,
+        command: String,
+        head: Bytes,
+    ) -> Result<Output, RemoteError> {
+        let asking = connection.exec(command, head, Stdin::Empty, None);
+        match tokio::time::timeout(Duration::from_secs(60), asking).await {
+            Ok(Ended::Done(output)) => Ok(output),
+            Ok(Ended::Lost(reason)) => Err(self.lost("become root", reason)),
+            Ok(Ended::TooMuch) | Err(_) => Err(self.lost("become root", "no answer".into())),
+        }
+    }
+
+    fn lost(&self, title: &str, reason: String) -> RemoteError {
+        RemoteError::Lost { host: self.target.name.clone(), title: title.into(), reason }
+    }
+
+    /// The command line for a script, and what must come first on its standard input.
+    fn wrapped(&self, script: &str, root: Root) -> (String, Bytes) {
+        let script = format!("PATH={PATH} LC_ALL=C; export PATH LC_ALL; set -eu\n{script}");
+        match (root, &self.login.sudo_password) {
+            (Root::IsLogin, _) => (format!("exec sh -c {}", quote(&script)), Bytes::new()),
+            (Root::SudoWithPassword, Some(password)) => {
+                // sudo reads the password from the first line, or does not if it needs none: the
+                // script begins after the line that follows.
+                let line = "--- begin ---";
+                let script =
+                    format!("while IFS= read -r line; do [ \"$line\" != '{line}' ] || break; done\n{script}");
+                let head = format!("{}\n{line}\n", password.expose());
+                (format!("exec sudo -k -S -p '' -- sh -c {}", quote(&script)), head.into())
+            }
+            (Root::Sudo | Root::SudoWithPassword, _) => {
+                (format!("exec sudo -n -- sh -c {}", quote(&script)), Bytes::new())
+            }
+        }
+    }
+
+    /// One try.
+    async fn attempt(&self, title: &str, request: Request, timeout: Duration) -> Result<Output, RemoteError> {
+        let link = self.link().await?;
+        let root = if request.who == Who::Login { Root::IsLogin } else { link.root };
+        let running = async {
+            let (command, head) = if request.script.len() > LONGEST_SCRIPT {
+                let path = self.stage(&link, title, &request.script).await?;
+                let path = quote(&path);
+                self.wrapped(&format!("trap 'rm -f {path}' EXIT; . {path}"), root)
+            } else {
+                self.wrapped(&request.script, root)
+            };
+            match link.connection.exec(command, head, request.stdin, request.stdout).await {
+                Ended::Done(output) => Ok(output),
+                Ended::Lost(reason) => Err(self.lost(title, reason)),
+                Ended::TooMuch => Err(RemoteError::answer(&self.target.name, title, "it prints too much")),
+            }
+        };
+        match tokio::time::timeout(timeout, running).await {
+            Ok(result) => result,
+            Err(_) => {
+                Err(RemoteError::Timeout { host: self.target.name.clone(), title: title.into(), timeout })
+            }
+        }
+    }
+
+    /// A script that is too long for a command line, as a file of the login user's.
+    async fn stage(&self, link: &Link, title: &str, script: &str) -> Result<String, RemoteError> {
+        let command =
+            format!("exec sh -c {}", quote("umask 077; f=$(mktemp) && cat > \"$f\" && echo \"$f\""));
+        let stdin = Stdin::Bytes(script.to_string().into());
+        match link.connection.exec(command, Bytes::new(), stdin, None).await {
+            Ended::Done(output) if output.success() => Ok(output.text()),
+            Ended::Done(output) => Err(RemoteError::failed(&self.target.name, title, &output, false)),
+            Ended::Lost(reason) => Err(self.lost(title, reason)),
+            Ended::TooMuch => Err(RemoteError::answer(&self.target.name, title, "it prints too much")),
+        }
+    }
+}
+
+/// What of a command is used up by one try.
+struct Request {
+    script: String,
+    who: Who,
+    stdin: Stdin,
+    stdout: Option<tokio::sync::mpsc::Sender<Bytes>>,
+}
+
+impl Host for SshHost {
+    fn name(&self) -> &str {
+        &self.target.name
+    }
+
+    fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>> {
+        Box::pin(async move {
+            let Command { title, script, stdin, timeout, who, secret, checked, once, stdout } = command;
+            tracing::debug!(host = %self.target.name, %title, "run");
+            let _channel = self.channels.acquire().await.expect("never closed");
+            let replay = match &stdin {
+                Stdin::Empty => Some(Bytes::new()),
+                Stdin::Bytes(bytes) => Some(bytes.clone()),
+                Stdin::Stream(_) => None,
+            }
+            .filter(|_| !once && stdout.is_none());
+            let mut request = Request { script, who, stdin, stdout };
+            let (mut deadline, mut pause) = (None, FIRST_PAUSE);
+            let output = loop {
+                let again = replay.as_ref().map(|bytes| Request {
+                    script: request.script.clone(),
+                    who,
+                    stdin: Stdin::Bytes(bytes.clone()),
+                    stdout: None,
+                });
+                let error = match self.attempt(&title, request, timeout).await {
+                    Ok(output) => break output,
+                    Err(error) => error,
+                };
+                // After a loss, the way back may be closed for a while.
+                let worth =
+                    error.is_lost() || (deadline.is_some() && matches!(error, RemoteError::Connect { .. }));
+                let until = *deadline.get_or_insert_with(|| Instant::now() + RECONNECT_FOR);
+                let Some(next) = again.filter(|_| worth && Instant::now() + pause < until) else {
+                    return Err(error);
+                };
+                request = next;
+                self.events
+                    .event(Event::Reconnecting { node: self.target.name.clone(), reason: error.to_string() });
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            };
+            if checked && !output.success() {
+                return Err(RemoteError::failed(&self.target.name, &title, &output, secret));
+            }
+            Ok(output)
+        })
+    }
+}

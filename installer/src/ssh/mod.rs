@@ -1,0 +1,15 @@
+//! Nodes over SSH: host keys, logging in, becoming root, one connection per node with many
+//! channels, re-made when it breaks.
+//!
+//! What runs over it is decided elsewhere; this room implements [`crate::remote::Host`].
+
+mod connection;
+mod host;
+mod known_hosts;
+mod login;
+mod secret;
+
+pub use host::{SshHost, Target};
+pub use known_hosts::{HostKeys, KnownHosts, UnknownKey, UnknownKeys, Verdict};
+pub use login::{KeyError, Login};
+pub use secret::Secret;
