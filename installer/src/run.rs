@@ -205,11 +205,12 @@ impl Run {
         F: Fn(&'a T) -> W,
         W: Future<Output = Result<(), Report>>,
     {
-        let jobs = nodes.iter().filter(|node| !self.has_failed(node.name())).map(|node| {
-            let name = node.name().to_string();
-            let work = work(node);
-            async move { work.await.map_err(|report| Failure { node: name, report }) }
-        });
+        // Collected, because a lazy iterator held over an await confuses the compiler about `Send`.
+        let mut jobs = Vec::new();
+        for node in nodes.iter().filter(|node| !self.has_failed(node.name())) {
+            let (name, work) = (node.name().to_string(), work(node));
+            jobs.push(async move { work.await.map_err(|report| Failure { node: name, report }) });
+        }
         let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(at_once.max(1)).collect().await;
         let mut failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
         if failures.is_empty() {

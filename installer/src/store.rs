@@ -49,7 +49,7 @@ impl Contents {
     }
 }
 
-fn entry<'a>(line: &'a str) -> Option<(&'a str, u64)> {
+fn entry(line: &str) -> Option<(&str, u64)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [_, _, _, _, size, .., name] = fields.as_slice() else { return None };
     Some((name, size.parse().ok()?))
