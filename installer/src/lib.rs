@@ -6,6 +6,7 @@ pub mod events;
 pub mod facts;
 pub mod journal;
 pub mod phases;
+pub mod plan;
 pub mod remote;
 pub mod run;
 pub mod ssh;

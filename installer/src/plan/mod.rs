@@ -1,0 +1,185 @@
+//! What each node gets and does: a pure value of config × bundle × what is known of the nodes.
+//!
+//! Nothing here does I/O. The same plan is printed by `plan`, checked by preflight, carried
+//! out by the phases, and can be served by a program without a terminal.
+
+mod catalogue;
+mod error;
+mod pick;
+mod reference;
+mod steps;
+
+pub use error::{Missing, PlanError};
+pub use steps::Step;
+
+use crate::config::{Config, Hook};
+use catalogue::Catalogue;
+use eggo_bundles::{Arch, Digest, Image, Index, Item, Role};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Plan {
+    /// The cluster's id.
+    pub cluster: String,
+    pub nodes: Vec<NodePlan>,
+    /// The manifests to apply, in order; they are also among the first master's items.
+    pub addons: Vec<Wanted>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct NodePlan {
+    pub name: String,
+    pub ip: IpAddr,
+    pub arch: Arch,
+    pub roles: Vec<Role>,
+    /// Of all its items; equal content counts once.
+    pub bytes: u64,
+    /// Of those that the node does not have yet.
+    pub bytes_to_send: u64,
+    /// Sorted by path.
+    pub items: Vec<Wanted>,
+    /// The images that its image items make up, sorted by name.
+    #[serde(serialize_with = "image_names")]
+    pub images: Vec<Arc<Image>>,
+    /// Packages that come from the node's own repositories.
+    pub repo_packages: Vec<String>,
+    pub hooks: Vec<Hook>,
+    /// The phases that apply to it, in order.
+    pub steps: Vec<Step>,
+}
+
+/// An item of the bundle, and where it goes on this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub item: Arc<Item>,
+    /// The folder; deploy.yaml's word comes before the bundle's. Checked against the whitelist.
+    pub dst: Option<String>,
+}
+
+/// What is known of a node before the plan is made.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Which packages it can install.
+    pub packages: Option<PackageFormat>,
+    /// Content that lies in its store already.
+    pub content: HashSet<Digest>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PackageFormat {
+    Deb,
+    Rpm,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Let `type: repo` items come from the node's own repositories.
+    pub node_repos: bool,
+}
+
+/// Plans for every host of the config. `known` is by the host's name; a host that is not in it
+/// is planned from the config alone.
+pub fn plan(
+    config: &Config,
+    index: &Index,
+    known: &BTreeMap<String, Known>,
+    options: Options,
+) -> Result<Plan, PlanError> {
+    let archs: Vec<Arch> = config.archs().into_iter().filter(|arch| !index.archs.contains(arch)).collect();
+    if let Some(arch) = archs.first() {
+        let nodes = config.hosts.iter().filter(|host| host.arch == *arch);
+        return Err(PlanError::Arch { arch: *arch, nodes: nodes.map(|host| host.name.clone()).collect() });
+    }
+    let catalogue = Catalogue::new(index);
+    let nothing = Known::default();
+    let mut missing = error::Lacks::default();
+    let mut nodes = Vec::new();
+    for host in &config.hosts {
+        let known = known.get(&host.name).unwrap_or(&nothing);
+        let picked = pick::pick(config, host, &catalogue, known, &mut missing)?;
+        nodes.push(NodePlan::new(config, host, picked, known));
+    }
+    missing.into_result()?;
+    refuse_repos(config, options)?;
+    let first = config.first_master();
+    let addons = first.map_or_else(Vec::new, |master| pick::addons(config, master.arch, &catalogue));
+    Ok(Plan { cluster: config.cluster_id.clone(), nodes, addons })
+}
+
+impl Plan {
+    pub fn node(&self, name: &str) -> Option<&NodePlan> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// Of all nodes together.
+    pub fn bytes(&self) -> u64 {
+        self.nodes.iter().map(|node| node.bytes).sum()
+    }
+}
+
+impl NodePlan {
+    fn new(config: &Config, host: &crate::config::Host, picked: pick::Picked, known: &Known) -> Self {
+        let mut seen = HashSet::new();
+        let distinct = picked.items.iter().filter(|wanted| seen.insert(wanted.item.sha256));
+        let sizes: Vec<(Digest, u64)> =
+            distinct.map(|wanted| (wanted.item.sha256, wanted.item.size)).collect();
+        let absent = sizes.iter().filter(|(digest, _)| !known.content.contains(digest));
+        let mut node = Self {
+            name: host.name.clone(),
+            ip: host.ip,
+            arch: host.arch,
+            roles: host.roles.iter().copied().collect(),
+            bytes: sizes.iter().map(|(_, size)| size).sum(),
+            bytes_to_send: absent.map(|(_, size)| size).sum(),
+            items: picked.items,
+            images: picked.images,
+            repo_packages: picked.repo_packages,
+            hooks: config.hooks.iter().filter(|hook| host.has(hook.role)).cloned().collect(),
+            steps: Vec::new(),
+        };
+        node.steps = steps::steps(config, host, &node);
+        node
+    }
+
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    pub fn of_kind(&self, kind: eggo_bundles::Kind) -> impl Iterator<Item = &Wanted> {
+        self.items.iter().filter(move |wanted| wanted.item.kind == kind)
+    }
+}
+
+fn refuse_repos(config: &Config, options: Options) -> Result<(), PlanError> {
+    use crate::config::ItemKind;
+    let items = config.content.items.iter().filter(|item| item.kind == ItemKind::Repo);
+    let asked: Vec<_> = items.map(|item| (item.names.join(", "), item.section, item.line)).collect();
+    if asked.is_empty() || options.node_repos { Ok(()) } else { Err(PlanError::NodeRepos(asked)) }
+}
+
+/// As the index writes the item, with the destination that holds for this node.
+impl Serialize for Wanted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Item { path, kind, name, version, size, sha256, mode, .. } = &*self.item;
+        let mut out = serializer.serialize_struct("Wanted", 8)?;
+        out.serialize_field("path", path)?;
+        out.serialize_field("kind", kind)?;
+        out.serialize_field("name", name)?;
+        out.serialize_field("version", version)?;
+        out.serialize_field("size", size)?;
+        out.serialize_field("sha256", sha256)?;
+        out.serialize_field("dst", &self.dst)?;
+        out.serialize_field("mode", mode)?;
+        out.end()
+    }
+}
+
+fn image_names<S: Serializer>(images: &[Arc<Image>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(images.iter().map(|image| &image.name))
+}
+
+#[cfg(test)]
+mod tests;
