@@ -1,1 +1,3 @@
 //! Builds bundles: manifest → lock → fetch → index → seal → write.
+
+pub mod packages;

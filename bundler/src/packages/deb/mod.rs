@@ -1,0 +1,4 @@
+//! DEB repositories: sources, signed Release files, `Packages`, and apt's way of choosing.
+
+pub mod distill;
+pub mod relation;
