@@ -11,3 +11,4 @@ pub mod remote;
 pub mod run;
 pub mod ssh;
 pub mod store;
+pub mod pki;
