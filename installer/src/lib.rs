@@ -1,14 +1,15 @@
 //! Installs bundles: open and verify → config → facts → plan → preflight → phases → report.
 //! Links no HTTP client: the air gap is visible in this crate's manifest.
 
+pub mod cluster;
 pub mod config;
 pub mod events;
 pub mod facts;
 pub mod journal;
 pub mod phases;
+pub mod pki;
 pub mod plan;
 pub mod remote;
 pub mod run;
 pub mod ssh;
 pub mod store;
-pub mod pki;

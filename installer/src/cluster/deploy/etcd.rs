@@ -1,0 +1,203 @@
+//! etcd: members one by one, each healthy before the next.
+
+use super::failed_on;
+use crate::cluster::context::{Node, require};
+use crate::cluster::files::{etcd as files, unit};
+use crate::cluster::flags::{Scope, client_url, peer_url};
+use crate::cluster::kubectl::until;
+use crate::cluster::service::Service;
+use crate::cluster::{Cluster, paths};
+use crate::config::{self, Component};
+use crate::journal::Undo;
+use crate::phases::PhaseError;
+use crate::pki::AuthorityName;
+use crate::remote::{Command, RemoteFile, quote};
+use crate::run::{Outcome, Step};
+use eggo_bundles::Role;
+use eggo_terminal::Report;
+use serde_json::Value;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
+    let members = cluster.with_role(Role::Etcd);
+    wake(cluster, &members).await?;
+    for (index, node) in members.iter().enumerate() {
+        let before = &members[..index];
+        start(cluster, node, before)
+            .await
+            .map_err(|report| failed_on(&cluster.run, &node.host.name, report))?;
+    }
+    Ok(())
+}
+
+/// Members that have data need each other to start: after a power cut none comes up alone.
+async fn wake(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
+    let all = futures::future::join_all(members.iter().map(|node| async {
+        if node.probe(&cluster.config).await?.etcd_data {
+            let script = "systemctl -q is-active etcd || systemctl start --no-block etcd 2>/dev/null || :";
+            node.remote.run(Command::sh("wake etcd", script)).await?;
+        }
+        Ok::<_, Report>(())
+    }));
+    all.await.into_iter().collect::<Result<Vec<_>, _>>().map_err(PhaseError::Whole)?;
+    Ok(())
+}
+
+/// Starts one member. `before` are the members that are there already.
+pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(), Report> {
+    let probe = node.probe(&cluster.config).await?;
+    let program = require(node, probe, "etcd", Role::Etcd)?;
+    require(node, probe, "etcdctl", Role::Etcd)?;
+    if !probe.etcd_data {
+        introduce(cluster, node, before).await?;
+    }
+    let scope = Scope {
+        config: &cluster.config,
+        host: &node.host,
+        version: probe.version("etcd").unwrap_or(crate::cluster::version::Version::new(0, 0, 0)),
+        probe,
+    };
+    Service {
+        unit: Some(unit::write(Component::Etcd, program, &scope)),
+        files: certificates(cluster, &node.host)?,
+        depends: scope.version.to_string(),
+        before: format!("mkdir -p -m 0700 {}", paths::ETCD_DATA),
+        works: Some(format!("{} endpoint health", etcdctl("https://127.0.0.1:2379"))),
+        limit: LIMIT,
+        undo: vec![Undo::tree(paths::ETCD_DATA)],
+        ..Service::new("etcd")
+    }
+    .ensure(&cluster.run, node)
+    .await?;
+    Ok(())
+}
+
+/// Tells a member without data how to begin, and the others that it comes.
+async fn introduce(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(), Report> {
+    let step = Step::new("etcd/member", "introduce the etcd member")
+        .undo(Undo::file(paths::ETCD_CONFIG))
+        .undo(Undo::Folder { path: "/etc/etcd".into() })
+        .always();
+    let work = || async {
+        let known = match before.first() {
+            Some(first) => members(first).await?,
+            None => Vec::new(),
+        };
+        let url = peer_url(&node.host);
+        if let Some(first) = before.first() {
+            let listed = known.iter().find(|member| member.peer_urls.contains(&url));
+            // It was a member once and has lost its data: it comes back as a new one.
+            if let Some(lost) = listed.filter(|member| member.started()) {
+                remove(first, lost).await?;
+            }
+            if listed.is_none_or(Member::started) {
+                let add = format!(
+                    "{} member add {} --peer-urls={}",
+                    etcdctl("https://127.0.0.1:2379"),
+                    quote(&node.host.name),
+                    quote(&url)
+                );
+                let script = until(&add, LIMIT);
+                first.remote.run(Command::sh("add the etcd member", script).once()).await?;
+            }
+        }
+        let mut hosts: Vec<&config::Host> = before.iter().map(|node| &node.host).collect();
+        hosts.push(&node.host);
+        let beginning = if before.is_empty() { files::Beginning::New } else { files::Beginning::Existing };
+        let text = files::environment(&cluster.config, &hosts, beginning);
+        node.remote.write_file(RemoteFile::new(paths::ETCD_CONFIG, text)).await?;
+        Ok(Outcome::Changed)
+    };
+    cluster.run.step(&node.host.name, step, work).await?;
+    Ok(())
+}
+
+/// A member as etcd lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    pub id: u64,
+    /// Empty until it has started for the first time.
+    pub name: String,
+    pub peer_urls: Vec<String>,
+}
+
+impl Member {
+    fn started(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+/// The members, as the one on `node` knows them.
+pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
+    let script = until(&format!("{} member list -w json", etcdctl("https://127.0.0.1:2379")), LIMIT);
+    let output = node.remote.run(Command::sh("list the etcd members", script)).await?;
+    Ok(parse_members(&output.text()))
+}
+
+fn parse_members(text: &str) -> Vec<Member> {
+    // Warnings may come before the JSON.
+    let json = text.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let members = value["members"].as_array().into_iter().flatten();
+    members
+        .filter_map(|member| {
+            let urls = member["peerURLs"].as_array().into_iter().flatten();
+            Some(Member {
+                id: member["ID"].as_u64()?,
+                name: member["name"].as_str().unwrap_or_default().to_string(),
+                peer_urls: urls.filter_map(Value::as_str).map(str::to_string).collect(),
+            })
+        })
+        .collect()
+}
+
+/// Takes a member out, by way of the one on `node`.
+pub async fn remove(node: &Node, member: &Member) -> Result<(), Report> {
+    let script = format!("{} member remove {:x}", etcdctl("https://127.0.0.1:2379"), member.id);
+    node.remote.run(Command::sh("remove the etcd member", script).once()).await?;
+    Ok(())
+}
+
+/// etcdctl as the health checker, with the member's own certificate.
+pub fn etcdctl(endpoints: &str) -> String {
+    format!(
+        "ETCDCTL_API=3 etcdctl --endpoints={endpoints} --command-timeout=5s --cacert={} --cert={} --key={}",
+        paths::pki("etcd/ca.crt"),
+        paths::pki("etcd/healthcheck-client.crt"),
+        paths::pki("etcd/healthcheck-client.key"),
+    )
+}
+
+/// All members' addresses for clients.
+pub fn endpoints(cluster: &Cluster) -> String {
+    let members = cluster.with_role(Role::Etcd);
+    members.iter().map(|node| client_url(&node.host)).collect::<Vec<_>>().join(",")
+}
+
+fn certificates(cluster: &Cluster, host: &config::Host) -> Result<Vec<RemoteFile>, Report> {
+    let authority = &cluster.pki()?.authority(AuthorityName::Etcd).pem;
+    let mut files = vec![RemoteFile::new(paths::pki("etcd/ca.crt"), authority.clone())];
+    for name in ["etcd/server", "etcd/peer", "etcd/healthcheck-client"] {
+        let leaf = cluster.leaf(host, name)?;
+        files.push(RemoteFile::new(paths::pki(&format!("{name}.crt")), leaf.certificate));
+        files.push(RemoteFile::new(paths::pki(&format!("{name}.key")), leaf.key.to_string()).secret());
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_member_list() {
+        let text = "{\"level\":\"warn\"}x\n".to_string();
+        assert!(parse_members(&text).is_empty());
+        let text = r#"{"header":{"cluster_id":1},"members":[{"ID":10276657743932975437,"name":"a","peerURLs":["https://10.0.0.1:2380"],"clientURLs":["https://10.0.0.1:2379"]},{"ID":5,"peerURLs":["https://10.0.0.2:2380"]}]}"#;
+        let found = parse_members(text);
+        assert_eq!(found[0].id, 10276657743932975437);
+        assert!(found[0].started() && !found[1].started());
+    }
+}

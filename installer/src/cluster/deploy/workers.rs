@@ -1,0 +1,241 @@
+//! Workers: kubelet by TLS bootstrap, kube-proxy. All at once; one that fails does not stop the others.
+
+use super::requests::{Verdict, judge_client, pending};
+use super::runtime;
+use crate::cluster::context::{Node, require};
+use crate::cluster::deploy::control_plane::kubernetes_version;
+use crate::cluster::files::kubeconfig::{Credentials, Kubeconfig};
+use crate::cluster::files::{bootstrap::Token, kubelet, proxy, unit};
+use crate::cluster::flags::Scope;
+use crate::cluster::kubectl::until;
+use crate::cluster::service::Service;
+use crate::cluster::version::check_kubelet;
+use crate::cluster::{Cluster, paths};
+use crate::config::Component;
+use crate::events::Event;
+use crate::journal::Undo;
+use crate::phases::PhaseError;
+use crate::pki::AuthorityName;
+use crate::remote::{Command, RemoteFile, words};
+use crate::run::{Outcome, Step};
+use eggo_bundles::Role;
+use eggo_terminal::Report;
+use jiff::Timestamp;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const JOIN: Duration = Duration::from_secs(180);
+
+pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
+    let workers: Vec<&Node> = cluster.with_role(Role::Worker);
+    join(cluster, &workers).await
+}
+
+/// Brings `workers` to the cluster.
+pub async fn join(cluster: &Cluster, workers: &[&Node]) -> Result<(), PhaseError> {
+    let token = token_if_needed(cluster, workers).await.map_err(PhaseError::Whole)?;
+    let done = AtomicBool::new(false);
+    let joining = async {
+        let result =
+            super::on_each(&cluster.run, workers, |node| Box::pin(start(cluster, node, token.as_ref())))
+                .await;
+        done.store(true, Ordering::Relaxed);
+        result
+    };
+    let approving = async {
+        match &token {
+            Some(token) => approve(cluster, token, &done).await,
+            None => Ok(()),
+        }
+    };
+    let (joined, approved) = futures::join!(joining, approving);
+    if let Some(token) = &token {
+        revoke(cluster, token).await.map_err(PhaseError::Whole)?;
+    }
+    joined?;
+    approved.map_err(PhaseError::Whole)
+}
+
+/// A token, if any worker still has to come in. It lasts for this phase alone.
+async fn token_if_needed(cluster: &Cluster, workers: &[&Node]) -> Result<Option<Token>, Report> {
+    let mut needed = false;
+    for node in workers.iter().filter(|node| !cluster.run.has_failed(&node.host.name)) {
+        // A node that cannot be asked fails by itself later.
+        needed |= node.probe(&cluster.config).await.is_ok_and(|probe| !probe.kubelet_joined);
+    }
+    if !needed {
+        return Ok(None);
+    }
+    let token = Token::make(Timestamp::now())
+        .map_err(|error| Report::new(format!("this machine gives no random numbers: {error}")))?;
+    let kubectl = cluster.kubectl().await?;
+    kubectl.apply("make a bootstrap token", token.secret().to_string().as_bytes()).await?;
+    Ok(Some(token))
+}
+
+async fn revoke(cluster: &Cluster, token: &Token) -> Result<(), Report> {
+    let kubectl = cluster.kubectl().await?;
+    let script = format!(
+        "kubectl -n kube-system delete secret bootstrap-token-{} --ignore-not-found >/dev/null",
+        token.id
+    );
+    kubectl.run("revoke the bootstrap token", &script).await?;
+    Ok(())
+}
+
+async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<(), Report> {
+    let config = &cluster.config;
+    let probe = node.probe(config).await?;
+    let version = kubernetes_version(cluster, node, "kubelet").await?;
+    if let Some(master) = cluster.with_role(Role::Master).first() {
+        let control = kubernetes_version(cluster, master, "kube-apiserver").await?;
+        check_kubelet(version, control).map_err(|skew| Report::new(skew.to_string()))?;
+    }
+    runtime::start(cluster, node).await?;
+
+    let scope = Scope { config, host: &node.host, version, probe };
+    let program = require(node, probe, "kubelet", Role::Worker)?;
+    let authority = cluster.pki()?.authority(AuthorityName::Cluster).pem.clone();
+    let mut files = vec![
+        RemoteFile::new(paths::pki("ca.crt"), authority),
+        RemoteFile::new(paths::KUBELET_CONFIG, kubelet::config(&scope)),
+        RemoteFile::new(paths::SYSCTL_KUBELET, kubelet::SYSCTL),
+    ];
+    if !config.kubelet_serving {
+        let leaf = cluster.leaf(&node.host, "kubelet")?;
+        files.push(RemoteFile::new(paths::pki("kubelet.crt"), leaf.certificate));
+        files.push(RemoteFile::new(paths::pki("kubelet.key"), leaf.key.to_string()).secret());
+    }
+    if let Some(token) = token.filter(|_| !probe.kubelet_joined) {
+        introduce(cluster, node, token).await?;
+    }
+    Service {
+        unit: Some(unit::write(Component::Kubelet, program, &scope)),
+        files,
+        depends: version.to_string(),
+        before: format!("sysctl -q -p {} >/dev/null", paths::SYSCTL_KUBELET),
+        works: Some("[ -s /var/lib/kubelet/pki/kubelet-client-current.pem ]".to_string()),
+        limit: JOIN,
+        undo: leftovers(),
+        ..Service::new("kubelet")
+    }
+    .ensure(&cluster.run, node)
+    .await?;
+
+    let version = kubernetes_version(cluster, node, "kube-proxy").await?;
+    let scope = Scope { version, ..scope };
+    let program = require(node, probe, "kube-proxy", Role::Worker)?;
+    let leaf = cluster.leaf(&node.host, "kube-proxy")?;
+    let kubeconfig = cluster.kubeconfig(&cluster.endpoint(), "system:kube-proxy", &leaf)?;
+    Service {
+        unit: Some(unit::write(Component::KubeProxy, program, &scope)),
+        files: vec![
+            RemoteFile::new(paths::KUBE_PROXY, kubeconfig.to_string()).secret(),
+            RemoteFile::new(paths::KUBE_PROXY_CONFIG, proxy::config(&scope)),
+        ],
+        depends: version.to_string(),
+        undo: vec![Undo::script("remove kube-proxy's rules", remove_rules(program))],
+        ..Service::new("kube-proxy")
+    }
+    .ensure(&cluster.run, node)
+    .await?;
+    registered(cluster, node).await
+}
+
+/// The token, in a file that goes once the kubelet has its own certificate.
+async fn introduce(cluster: &Cluster, node: &Node, token: &Token) -> Result<(), Report> {
+    let text = token.text();
+    let endpoint = cluster.endpoint();
+    let kubeconfig = Kubeconfig {
+        cluster: &cluster.config.cluster_id,
+        server: &endpoint,
+        authority: &cluster.pki()?.authority(AuthorityName::Cluster).pem,
+        user: "kubelet-bootstrap",
+        credentials: Credentials::Token(&text),
+    };
+    let file = RemoteFile::new(paths::KUBELET_BOOTSTRAP, kubeconfig.write().to_string()).secret();
+    let step = Step::new("kubelet/introduce", "give the kubelet a bootstrap token")
+        .undo(Undo::file(paths::KUBELET_BOOTSTRAP))
+        .always();
+    let work = || async {
+        node.remote.write_file(file).await?;
+        Ok(Outcome::Changed)
+    };
+    cluster.run.step(&node.host.name, step, work).await?;
+    Ok(())
+}
+
+/// Waits until the API knows the node; then the token's file is of no use any more.
+async fn registered(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    let step = Step::new("kubelet/registered", "see the node in the API");
+    let work = || async {
+        let kubectl = cluster.kubectl().await?;
+        let check = format!("kubectl get node {} -o name", node.host.name);
+        kubectl.until("see the node in the API", &check, JOIN).await?;
+        let script = format!("rm -f {}", paths::KUBELET_BOOTSTRAP);
+        node.remote.run(Command::sh("remove the bootstrap token", script)).await?;
+        Ok(Outcome::Changed)
+    };
+    cluster.run.step(&node.host.name, step, work).await?;
+    Ok(())
+}
+
+/// Approves the workers' requests as they come, until all have joined or failed.
+async fn approve(cluster: &Cluster, token: &Token, done: &AtomicBool) -> Result<(), Report> {
+    let kubectl = cluster.kubectl().await?;
+    let mut left = BTreeSet::new();
+    while !done.load(Ordering::Relaxed) {
+        // One command waits on the master for the next request; it ends soon when none comes.
+        let wait =
+            until("kubectl get csr --no-headers 2>/dev/null | grep -qw Pending", Duration::from_secs(2));
+        let script = format!("( {wait} ) >/dev/null 2>&1 || :\nkubectl get csr -o json");
+        let output = kubectl.run("wait for certificate requests", &script).await?;
+        let list = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let mut names = Vec::new();
+        for request in pending(&list) {
+            match judge_client(&cluster.config, &token.user(), &request) {
+                Verdict::Approve(_) => names.push(request.name),
+                Verdict::Leave(reason) => {
+                    let ours = request.user == token.user();
+                    if ours && left.insert(request.name) {
+                        let text = format!("certificate request left alone: {reason}");
+                        cluster.run.event(Event::warning(None, text));
+                    }
+                }
+            }
+        }
+        if !names.is_empty() {
+            let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
+            kubectl.run("approve certificate requests", &script).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a kubelet leaves behind: mounts of pods, their data, the interfaces and rules of the
+/// pods' network.
+fn leftovers() -> Vec<Undo> {
+    let script = format!(
+        "f=/var/lib/kubelet; {}\nrm -rf --one-file-system /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers\n\
+         if command -v ip >/dev/null; then\n\
+         for i in cni0 flannel.1 flannel-v6.1 kube-ipvs0 kube-bridge vxlan.calico tunl0; do ip link delete $i 2>/dev/null || :; done\n\
+         ip -o link 2>/dev/null | awk -F': ' '{{ split($2, n, \"@\"); if (n[1] ~ /^(cali|veth)/) print n[1] }}' | while read -r i; do ip link delete \"$i\" 2>/dev/null || :; done\n\
+         for n in $(ip netns list 2>/dev/null | awk '/^cni-/ {{ print $1 }}'); do ip netns delete \"$n\" 2>/dev/null || :; done\n\
+         fi",
+        runtime::unmount("$f"),
+    );
+    vec![Undo::script("remove pods, their mounts and interfaces", script)]
+}
+
+/// kube-proxy knows its own chains; those of the kubelet and of CNI plugins go by name.
+fn remove_rules(program: &str) -> String {
+    let program = crate::remote::quote(program);
+    format!(
+        "{program} --cleanup >/dev/null 2>&1 || :\n\
+         for t in iptables ip6tables; do command -v $t-save >/dev/null || continue\n\
+         $t-save 2>/dev/null | awk '/^\\*/ {{ print; next }} /^COMMIT/ {{ print; next }} \
+         /^:/ {{ if ($1 !~ /^:(KUBE-|CNI-|cali-|FLANNEL-)/) print; next }} \
+         !/(KUBE-|CNI-|cali-|cali:|FLANNEL-)/ {{ print }}' | $t-restore 2>/dev/null || :\ndone"
+    )
+}

@@ -1,0 +1,99 @@
+//! docker's and iSulad's daemon.json.
+//!
+//! The keys that stood in the file before the first install, and those that deploy.yaml adds, are
+//! the user's and win; lists of registries are joined. Keys that we never write are always kept.
+
+use super::runtime::{CgroupDriver, RuntimeError, cgroup_driver, cni_bin_dir};
+use crate::cluster::paths;
+use crate::cluster::probe::Probe;
+use crate::config::{Config, RuntimeSettings};
+use crate::remote::KEPT;
+use serde_json::{Map, Value, json};
+
+type Object = Map<String, Value>;
+
+pub fn docker(config: &Config, probe: &Probe) -> Result<String, RuntimeError> {
+    let driver = format!("native.cgroupdriver={}", cgroup_driver(config, probe).as_str());
+    let ours = json!({ "exec-opts": [driver] });
+    write(paths::DOCKER, ours, config, probe)
+}
+
+pub fn isulad(config: &Config, probe: &Probe) -> Result<String, RuntimeError> {
+    let ours = json!({
+        "pod-sandbox-image": config.runtime.pause_image,
+        "network-plugin": "cni",
+        "cni-bin-dir": cni_bin_dir(config, probe),
+        "cni-conf-dir": paths::CNI_CONFIG,
+        "systemd-cgroup": cgroup_driver(config, probe) == CgroupDriver::Systemd,
+    });
+    write(paths::ISULAD, ours, config, probe)
+}
+
+/// The driver that the user set for docker.
+pub fn user_cgroup_driver(config: &Config, probe: &Probe) -> Option<String> {
+    let user = user_keys(paths::DOCKER, &[], config, probe).ok()?;
+    let options = user.get("exec-opts")?.as_array()?;
+    let mut texts = options.iter().filter_map(Value::as_str);
+    texts.find_map(|text| text.strip_prefix("native.cgroupdriver=")).map(str::to_string)
+}
+
+fn write(path: &str, ours: Value, config: &Config, probe: &Probe) -> Result<String, RuntimeError> {
+    let mut merged = ours.as_object().cloned().unwrap_or_default();
+    let runtime = &config.runtime;
+    for (key, list) in [
+        ("registry-mirrors", &runtime.registry_mirrors),
+        ("insecure-registries", &runtime.insecure_registries),
+    ] {
+        if !list.is_empty() {
+            merged.insert(key.to_string(), json!(list));
+        }
+    }
+    let keys: Vec<String> =
+        merged.keys().cloned().chain(["registry-mirrors".into(), "insecure-registries".into()]).collect();
+    for (key, value) in user_keys(path, &keys, config, probe)? {
+        let joined = match (key.as_str(), merged.get(&key), &value) {
+            ("registry-mirrors" | "insecure-registries", Some(Value::Array(ours)), Value::Array(theirs)) => {
+                let mut list = ours.clone();
+                list.extend(theirs.iter().filter(|entry| !ours.contains(entry)).cloned());
+                Value::Array(list)
+            }
+            _ => value,
+        };
+        merged.insert(key, joined);
+    }
+    let mut text = serde_json::to_string_pretty(&Value::Object(merged)).expect("JSON values are JSON");
+    text.push('\n');
+    Ok(text)
+}
+
+/// The user's keys. `ours` are the keys that we may have written into the file ourselves.
+fn user_keys(path: &str, ours: &[String], config: &Config, probe: &Probe) -> Result<Object, RuntimeError> {
+    let mut keys = Object::new();
+    let original = format!("{KEPT}/original{path}");
+    let current = parse(path, probe)?;
+    match probe.settings.contains_key(&original) {
+        true => {
+            keys.extend(current.into_iter().filter(|(key, _)| !ours.contains(key)));
+            keys.extend(parse(&original, probe)?);
+        }
+        false => keys.extend(
+            current.into_iter().filter(|(key, _)| !ours.contains(key) || !written_by_us(probe, path)),
+        ),
+    }
+    if let Some(RuntimeSettings::Json(more)) = &config.runtime.settings {
+        keys.extend(more.clone());
+    }
+    Ok(keys)
+}
+
+/// Nothing was there before us, so the file is ours.
+fn written_by_us(probe: &Probe, path: &str) -> bool {
+    probe.settings.contains_key(&format!("{KEPT}/absent{path}"))
+}
+
+fn parse(path: &str, probe: &Probe) -> Result<Object, RuntimeError> {
+    let Some(bytes) = probe.settings.get(path).filter(|bytes| !bytes.trim_ascii().is_empty()) else {
+        return Ok(Object::new());
+    };
+    serde_json::from_slice(bytes).map_err(|error| RuntimeError::Json(path.to_string(), error.to_string()))
+}

@@ -1,0 +1,59 @@
+//! The kubelet's configuration file, and the kernel settings it insists on.
+
+use crate::cluster::flags::Scope;
+use crate::cluster::probe::Cgroup;
+use crate::cluster::{files::runtime, paths, yaml};
+use crate::config::RuntimeKind;
+use serde_json::{Value, json};
+
+/// With `protectKernelDefaults` the kubelet does not set these itself: it refuses to start
+/// when they differ.
+pub const SYSCTL: &str = "\
+kernel.panic = 10
+kernel.panic_on_oops = 1
+vm.overcommit_memory = 1
+vm.panic_on_oom = 0
+";
+
+pub fn config(scope: &Scope<'_>) -> String {
+    let config = scope.config;
+    let mut file = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {
+            "anonymous": { "enabled": false },
+            "webhook": { "enabled": true },
+            "x509": { "clientCAFile": paths::pki("ca.crt") },
+        },
+        "authorization": { "mode": "Webhook" },
+        "cgroupDriver": runtime::cgroup_driver(config, scope.probe).as_str(),
+        "clusterDNS": [config.service.dns.to_string()],
+        "clusterDomain": config.dns.domain,
+        "makeIPTablesUtilChains": true,
+        "protectKernelDefaults": true,
+        "readOnlyPort": 0,
+        "rotateCertificates": true,
+        "streamingConnectionIdleTimeout": "4h0m0s",
+        "tlsMinVersion": "VersionTLS12",
+    });
+    let mut set = |key: &str, value: Value| {
+        file[key] = value;
+    };
+    if config.kubelet_serving {
+        set("serverTLSBootstrap", json!(true));
+    } else {
+        set("tlsCertFile", json!(paths::pki("kubelet.crt")));
+        set("tlsPrivateKeyFile", json!(paths::pki("kubelet.key")));
+    }
+    if scope.probe.resolved {
+        set("resolvConf", json!("/run/systemd/resolve/resolv.conf"));
+    }
+    if scope.version.minor >= 27 && config.runtime.kind != RuntimeKind::Docker {
+        set("containerRuntimeEndpoint", json!(config.runtime.endpoint));
+    }
+    // From 1.35 on a kubelet refuses cgroup v1 unless it is told not to; the field came with 1.31.
+    if scope.version.minor >= 31 && scope.probe.cgroup == Cgroup::V1 {
+        set("failCgroupV1", json!(false));
+    }
+    yaml::write(&file)
+}

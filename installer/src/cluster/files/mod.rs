@@ -1,0 +1,15 @@
+//! The content of every file that a component reads. Pure: config and probe in, text out.
+
+pub mod addons;
+pub mod bootstrap;
+pub mod containerd;
+pub mod control_plane;
+pub mod coredns;
+pub mod daemon_json;
+pub mod etcd;
+pub mod kubeconfig;
+pub mod kubelet;
+pub mod nginx;
+pub mod proxy;
+pub mod runtime;
+pub mod unit;

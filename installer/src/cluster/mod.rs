@@ -1,0 +1,19 @@
+//! A Kubernetes cluster in binary mode, out of nodes that have their content installed.
+//!
+//! [`flags`] and [`files`] decide what every component is told, from the config and from what
+//! the node has ([`probe`]); they do no I/O. [`phases`] is the list of what is done, in order; each
+//! phase is a module below [`deploy`]. How content gets onto a node is not decided here.
+
+pub mod context;
+pub mod deploy;
+pub mod files;
+pub mod flags;
+pub mod kubectl;
+pub mod paths;
+pub mod phases;
+pub mod probe;
+pub mod service;
+pub mod version;
+pub mod yaml;
+
+pub use context::{Cluster, Node, Shelf};

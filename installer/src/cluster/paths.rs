@@ -1,0 +1,38 @@
+//! Where things lie on a node. No other module spells these out.
+
+pub const KUBERNETES: &str = "/etc/kubernetes";
+pub const PKI: &str = "/etc/kubernetes/pki";
+pub const ENCRYPTION: &str = "/etc/kubernetes/encryption-config.yaml";
+pub const AUDIT_POLICY: &str = "/etc/kubernetes/audit-policy.yaml";
+pub const AUDIT_LOG: &str = "/var/log/kubernetes/audit/audit.log";
+pub const CONTROLLER_MANAGER: &str = "/etc/kubernetes/controller-manager.conf";
+pub const SCHEDULER: &str = "/etc/kubernetes/scheduler.conf";
+pub const KUBELET_BOOTSTRAP: &str = "/etc/kubernetes/kubelet-bootstrap.kubeconfig";
+pub const KUBELET: &str = "/etc/kubernetes/kubelet.kubeconfig";
+pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet_config.yaml";
+pub const KUBE_PROXY: &str = "/etc/kubernetes/kube-proxy.conf";
+pub const KUBE_PROXY_CONFIG: &str = "/etc/kubernetes/kube-proxy-config.yaml";
+pub const NGINX: &str = "/etc/kubernetes/kube-nginx.conf";
+pub const ETCD_CONFIG: &str = "/etc/etcd/etcd.conf";
+pub const ETCD_DATA: &str = "/var/lib/etcd/default.etcd";
+pub const COREDNS: &str = "/etc/kubernetes/coredns.conf";
+pub const COREFILE: &str = "/etc/dns/Corefile";
+pub const CNI_CONFIG: &str = "/etc/cni/net.d";
+pub const CONTAINERD: &str = "/etc/containerd/config.toml";
+/// Pieces of containerd's configuration that are the user's own.
+pub const CONTAINERD_USER: &str = "/etc/containerd/conf.d";
+pub const DOCKER: &str = "/etc/docker/daemon.json";
+pub const ISULAD: &str = "/etc/isulad/daemon.json";
+/// Units that an administrator adds go here; they come before a package's own of the same name,
+/// whose file stays as the package manager knows it.
+pub const UNITS: &str = "/etc/systemd/system";
+pub const SYSCTL_KUBELET: &str = "/etc/sysctl.d/90-eggo-kubelet.conf";
+
+/// `/etc/kubernetes/pki/NAME`
+pub fn pki(name: &str) -> String {
+    format!("{PKI}/{name}")
+}
+
+pub fn unit(name: &str) -> String {
+    format!("{UNITS}/{name}.service")
+}

@@ -1,0 +1,106 @@
+//! A component as a systemd service: its files, its unit, and running.
+//!
+//! A stamp on the node says with which files and which program the service was last started, so
+//! that a run that was cut off between writing and restarting is made good by the next one, and a
+//! service that runs as it should is left alone.
+
+use super::context::Node;
+use super::paths;
+use crate::journal::Undo;
+use crate::remote::{Command, RemoteFile, Written, quote};
+use crate::run::{Outcome, Run, Step};
+use eggo_bundles::digest::Hasher;
+use eggo_terminal::Report;
+use std::time::Duration;
+
+const STAMPS: &str = "/var/lib/eggo/started";
+
+pub struct Service {
+    pub name: &'static str,
+    /// None: the package's own unit is used.
+    pub unit: Option<String>,
+    pub files: Vec<RemoteFile>,
+    /// What else a restart depends on: the program's version.
+    pub depends: String,
+    /// Shell that runs before the start.
+    pub before: String,
+    /// Shell that succeeds once the service works; it is repeated until then.
+    pub works: Option<String>,
+    pub limit: Duration,
+    /// Taken back on cleanup, besides the files and the unit.
+    pub undo: Vec<Undo>,
+}
+
+impl Service {
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            unit: None,
+            files: Vec::new(),
+            depends: String::new(),
+            before: String::new(),
+            works: None,
+            limit: Duration::from_secs(120),
+            undo: Vec::new(),
+        }
+    }
+
+    /// Brings the service to this form and running.
+    pub async fn ensure(self, run: &Run, node: &Node) -> Result<Outcome, Report> {
+        let Self { name, unit, mut files, depends, before, works, limit, mut undo } = self;
+        if let Some(text) = unit {
+            files.push(RemoteFile::new(paths::unit(name), text));
+        }
+        let fingerprint = fingerprint(&files, &depends);
+        undo.extend(files.iter().map(|file| Undo::file(&file.path)));
+        undo.push(Undo::file(format!("{STAMPS}/{name}")));
+        undo.push(Undo::unit(name));
+        let step = Step::new(format!("service/{name}"), format!("start {name}"))
+            .fingerprint(&fingerprint)
+            .undo_all(undo)
+            .always();
+        let work = || async move {
+            let written = node.remote.write_files(files).await?;
+            let script = start(name, &fingerprint, &before, works.as_deref(), limit);
+            let command =
+                Command::sh(format!("start {name}"), script).timeout(limit + Duration::from_secs(240));
+            let output = node.remote.run(command).await?;
+            let started = output.text().lines().any(|line| line == "started");
+            Ok(Outcome::changed_if(started || written.contains(&Written::Changed)))
+        };
+        run.step(&node.host.name, step, work).await
+    }
+}
+
+fn start(name: &str, fingerprint: &str, before: &str, works: Option<&str>, limit: Duration) -> String {
+    let stamp = quote(&format!("{STAMPS}/{name}"));
+    let wait = match works {
+        Some(check) => format!(
+            "end=$(( $(date +%s) + {} ))\nuntil out=$( {{ {check}; }} 2>&1 ); do\n\
+             [ $(date +%s) -lt $end ] || {{ echo \"$out\" >&2; last; }}; sleep 0.2; done\n",
+            limit.as_secs()
+        ),
+        None => String::new(),
+    };
+    // What a service says when it fails is the reason that people look for.
+    format!(
+        "last() {{ journalctl -u {name} -n 8 --no-pager -o cat >&2 2>/dev/null; exit 1; }}\n\
+         if [ \"$(cat {stamp} 2>/dev/null)\" = {fingerprint} ] && systemctl -q is-active {name} && systemctl -q is-enabled {name}; \
+         then exit 0; fi\n{before}\n\
+         systemctl daemon-reload; systemctl -q unmask {name} 2>/dev/null || :; systemctl -q enable {name}\n\
+         systemctl reset-failed {name} 2>/dev/null || :\n\
+         systemctl restart {name} || last\n{wait}\
+         mkdir -p {STAMPS}; echo {fingerprint} > {stamp}; echo started\n"
+    )
+}
+
+fn fingerprint(files: &[RemoteFile], depends: &str) -> String {
+    let mut hasher = Hasher::new();
+    for file in files {
+        hasher.update(file.path.as_bytes());
+        hasher.update(&(file.content.len() as u64).to_le_bytes());
+        hasher.update(&file.content);
+    }
+    hasher.update(depends.as_bytes());
+    hasher.finish().hex()
+}
