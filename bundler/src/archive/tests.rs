@@ -1,0 +1,135 @@
+use super::*;
+use std::collections::BTreeMap;
+
+type Names = BTreeMap<String, MemberKind>;
+
+fn read(path: &Path) -> Result<Names, Error> {
+    let mut names = Names::new();
+    walk(path, &mut |member, reader| {
+        io::copy(reader, &mut io::sink())?;
+        names.insert(member.path.clone(), member.kind.clone());
+        Ok(())
+    })?;
+    Ok(names)
+}
+
+/// The project's test data lies beside it, and is not part of it.
+fn test_data() -> Option<PathBuf> {
+    let named = std::env::var_os("EGGO_TEST_DATA").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    named.or(Some(beside)).filter(|folder| folder.exists())
+}
+
+#[test]
+fn hostile_archives_are_refused_and_odd_ones_read() {
+    let Some(data) = test_data() else {
+        println!("skipped: no test data");
+        return;
+    };
+    let valid = ["gz-multi-member.tar.gz", "gz-trailing-zeros.tar.gz", "slip-case-unicode.tar.gz"];
+    let mut seen = 0;
+    for entry in std::fs::read_dir(data.join("hostile")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.ends_with(".yaml") {
+            continue;
+        }
+        seen += 1;
+        let result = read(&path);
+        assert_eq!(result.is_ok(), valid.contains(&name.as_str()), "{name}: {result:?}");
+    }
+    assert!(seen > 10);
+}
+
+fn tar_of(members: &[(&str, tar::EntryType, &str)]) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut builder = tar::Builder::new(file.as_file());
+    for (path, kind, content) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(*kind);
+        header.set_mode(0o644);
+        let link = matches!(kind, tar::EntryType::Symlink | tar::EntryType::Link);
+        header.set_size(if link { 0 } else { content.len() as u64 });
+        // `set_path` refuses what hostile archives contain.
+        header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+        if link {
+            header.as_old_mut().linkname[..content.len()].copy_from_slice(content.as_bytes());
+        }
+        header.set_cksum();
+        builder.append(&header, if link { &b""[..] } else { content.as_bytes() }).unwrap();
+    }
+    builder.finish().unwrap();
+    drop(builder);
+    file
+}
+
+#[test]
+fn rules_that_span_members() {
+    use tar::EntryType::{Directory, Link, Regular, Symlink};
+    let good = tar_of(&[
+        ("./", Directory, ""),
+        ("./a/", Directory, ""),
+        ("./a/b", Regular, "x"),
+        ("a/c", Symlink, "../a/b"),
+        ("a/d", Link, "a/b"),
+    ]);
+    let names = read(good.path()).unwrap();
+    assert_eq!(names.keys().collect::<Vec<_>>(), ["a", "a/b", "a/c", "a/d"]);
+    let bad: [(&str, &[(&str, tar::EntryType, &str)]); 9] = [
+        ("is in it twice", &[("a", Regular, ""), ("./a", Regular, "")]),
+        ("contains `..`", &[("a/../../b", Regular, "")]),
+        ("is absolute", &[("/a", Regular, "")]),
+        ("leads out", &[("a/b", Symlink, "../../c")]),
+        ("leads out", &[("a", Symlink, "/etc")]),
+        ("below the link", &[("b/x", Regular, ""), ("a", Symlink, "b"), ("a/x", Regular, "")]),
+        ("below the file", &[("a", Regular, ""), ("a/x", Regular, "")]),
+        ("no file before it", &[("a", Link, "b"), ("b", Regular, "")]),
+        ("is in it twice", &[("a/b", Regular, ""), ("a", Symlink, "c")]),
+    ];
+    for (reason, members) in bad {
+        let error = read(tar_of(members).path()).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error} lacks {reason}");
+    }
+}
+
+#[test]
+fn every_compression_is_read() {
+    use std::io::Write;
+    let plain = tar_of(&[("bin/tool", tar::EntryType::Regular, "#!/bin/sh\n")]);
+    let bytes = std::fs::read(plain.path()).unwrap();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(&bytes).unwrap();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    xz.write_all(&bytes).unwrap();
+    let mut bz2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    bz2.write_all(&bytes).unwrap();
+    let zst = zstd::encode_all(&bytes[..], 1).unwrap();
+    let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+    zip.start_file("bin/tool", zip::write::SimpleFileOptions::default().unix_permissions(0o755)).unwrap();
+    zip.write_all(b"#!/bin/sh\n").unwrap();
+    let zip = zip.finish().unwrap().into_inner();
+    for packed in [bytes, gz.finish().unwrap(), xz.finish().unwrap(), bz2.finish().unwrap(), zst, zip] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &packed).unwrap();
+        let names = read(file.path()).unwrap();
+        assert_eq!(names["bin/tool"], MemberKind::File { size: 10 });
+        // Cut anywhere, it is refused.
+        std::fs::write(file.path(), &packed[..packed.len() * 2 / 3]).unwrap();
+        assert!(read(file.path()).is_err());
+    }
+}
+
+#[test]
+fn a_bomb_is_refused_before_it_unpacks() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut gz = flate2::write::GzEncoder::new(file.as_file(), flate2::Compression::fast());
+    let mut header = tar::Header::new_gnu();
+    header.set_path("zeros").unwrap();
+    header.set_size(1 << 40);
+    header.set_mode(0o644);
+    header.set_cksum();
+    io::Write::write_all(&mut gz, header.as_bytes()).unwrap();
+    gz.finish().unwrap();
+    let error = read(file.path()).unwrap_err().to_string();
+    assert!(error.contains("unpacks to more than"), "{error}");
+}

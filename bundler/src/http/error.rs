@@ -1,0 +1,101 @@
+//! What can go wrong between us and a server.
+
+use crate::cache;
+use eggo_bundles::Digest;
+use eggo_terminal::{Explain, Size};
+use reqwest::header::HeaderMap;
+use std::path::PathBuf;
+use url::Url;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`{text}` is not a url: {reason}")]
+    BadUrl { text: String, reason: String },
+    #[error("cannot fetch `{url}`: {reason}")]
+    Unreachable { url: String, reason: String },
+    #[error("`{url}` answered {status}{}", said(.body))]
+    Status { url: String, status: u16, headers: Box<HeaderMap>, body: String },
+    #[error("`{url}` is larger than {}", Size(*.limit))]
+    TooLarge { url: String, limit: u64 },
+    #[error("`{url}` has {found} bytes, expected {expected}")]
+    WrongSize { url: String, expected: u64, found: u64 },
+    #[error("`{url}` has sha256 `{found}`, expected `{expected}`")]
+    WrongDigest { url: String, expected: Digest, found: Digest },
+    #[error("`{url}` redirects {reason}")]
+    Redirect { url: String, reason: String },
+    #[error("`{url}` is needed and not in the cache, and this run is offline")]
+    Offline { url: String },
+    #[error("CA file `{}`: {reason}", .file.display())]
+    CaFile { file: PathBuf, reason: String },
+    #[error("cannot set up TLS: {reason}")]
+    Tls { reason: String },
+    #[error("cannot read `{}`", .file.display())]
+    Read { file: PathBuf, source: std::io::Error },
+    #[error("none of {} mirrors has `{label}`", .errors.len())]
+    Mirrors { label: String, errors: Vec<Error> },
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+}
+
+impl Error {
+    /// The status that the server answered with, if it answered at all.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Error::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+impl Explain for Error {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Error::Mirrors { errors, .. } => errors.iter().map(|error| format!("tried: {error}")).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Error::Offline { .. } => "run once without `--offline` to fill the cache",
+            Error::Status { status: 401 | 403, .. } => {
+                "the server wants credentials, or these do not suffice"
+            }
+            Error::Status { status: 404 | 410, .. } => "check the version and arch in the url",
+            Error::Status { status: 429, .. } => "wait a while, or use a mirror",
+            Error::WrongDigest { .. } => {
+                "the file is not what was expected: if it was replaced on purpose, mend the checksum; \
+                 otherwise do not use it"
+            }
+            Error::Unreachable { reason, .. } if reason.contains("certificate") => {
+                "name the server's CA with `--ca-file`"
+            }
+            Error::Unreachable { .. } => {
+                "check the network and the proxy settings; what was fetched so far is kept"
+            }
+            Error::Cache(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(hint.to_string())
+    }
+}
+
+fn said(body: &str) -> String {
+    let line = body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    if line.is_empty() || line.starts_with('<') {
+        return String::new();
+    }
+    let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
+    format!(": {line}")
+}
+
+/// A url as it may be printed: without user and password.
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    if url.password().is_some() || !url.username().is_empty() {
+        // Both setters fail only for urls that have no host and hence no user.
+        let _ = url.set_password(None);
+        let _ = url.set_username("");
+    }
+    url.to_string()
+}

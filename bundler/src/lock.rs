@@ -1,0 +1,243 @@
+//! The lock: what the manifest's words led to, exactly. TOML, sorted, made to be compared.
+//!
+//! Types and their text only; deciding what goes in is `resolve`'s work.
+
+use eggo_bundles::index::Baseline;
+use eggo_bundles::{Arch, Digest, Kind, Role};
+use eggo_terminal::Explain;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub const VERSION: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Lock {
+    /// The version of this file's layout.
+    pub lock: u32,
+    pub name: String,
+    pub version: String,
+    pub archs: Vec<Arch>,
+    /// What the manifest asked for, a line each. The lock is stale when the manifest asks
+    /// for something else.
+    pub asked: Vec<String>,
+    #[serde(default, rename = "baseline", skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<Baseline>,
+    #[serde(default, rename = "package", skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<LockedPackage>,
+    #[serde(default, rename = "binary", skip_serializing_if = "Vec::is_empty")]
+    pub binaries: Vec<LockedFile>,
+    #[serde(default, rename = "file", skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<LockedFile>,
+    #[serde(default, rename = "image", skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<LockedImage>,
+    #[serde(default, rename = "addon", skip_serializing_if = "Vec::is_empty")]
+    pub addons: Vec<LockedAddon>,
+}
+
+/// A .deb or .rpm for the nodes of one arch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LockedPackage {
+    pub name: String,
+    /// In full: `1:2.3-4` for deb, `1:2.3-4.oe1` for rpm.
+    pub version: String,
+    /// The nodes it is for.
+    pub arch: Arch,
+    /// As the package spells it: `amd64`, `all`, `x86_64`, `noarch`.
+    pub architecture: String,
+    pub repo: String,
+    pub url: String,
+    pub sha256: Digest,
+    pub size: u64,
+    /// Further places of the same file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<String>,
+    /// The roles whose nodes need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+    /// The locked packages that need it, and `role ROLE` where the manifest asks for it.
+    pub required_by: Vec<String>,
+    /// Fingerprint of the key whose signature vouches for the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// A binary, a file or a folder for the nodes of one arch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LockedFile {
+    pub name: String,
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    pub arch: Arch,
+    /// Where it comes from: a url, or a path relative to the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<String>,
+    /// Of the file that is fetched. A local folder has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
+    pub size: u64,
+    /// The member or members of an archive that are taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dst: Option<String>,
+    /// What goes into the bundle: one file, or those of a folder.
+    pub content: Vec<Content>,
+}
+
+/// A file as it goes into the bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Content {
+    /// Below the room: the name, or `NAME/sub/file` in a folder.
+    pub path: String,
+    pub sha256: Digest,
+    pub size: u64,
+    pub mode: u32,
+    /// A symbolic link's target; it stays inside of its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+/// An image for the nodes of one arch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LockedImage {
+    /// The full reference: `docker.io/library/nginx:1.25`.
+    pub name: String,
+    pub arch: Arch,
+    /// The manifest of this arch.
+    pub manifest: Digest,
+    pub media_type: String,
+    /// Of the manifest.
+    pub size: u64,
+    pub config: Blob,
+    pub layers: Vec<Blob>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+    /// A local archive or layout, relative to the manifest; absent: the registry in the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// `manifest` where the manifest asks for it, `addon NAME` where an addon does.
+    pub required_by: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Blob {
+    pub sha256: Digest,
+    pub size: u64,
+    pub media_type: String,
+}
+
+/// A file of Kubernetes objects, the same for every arch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LockedAddon {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    pub sha256: Digest,
+    pub size: u64,
+    /// Full references of the images it needs, all of them locked above.
+    pub images: Vec<String>,
+    /// What may be an image, and is not bundled: `IMAGE (FILE:LINE, where)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub possible: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read the lock `{}`", .file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("cannot write the lock `{}`", .file.display())]
+    Write { file: PathBuf, source: io::Error },
+    #[error("the lock `{}` cannot be understood: {reason}", .file.display())]
+    Parse { file: PathBuf, reason: String },
+    #[error("the lock `{}` has layout {found}, this program knows up to {VERSION}", .file.display())]
+    Newer { file: PathBuf, found: u32 },
+}
+
+impl Explain for Error {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Parse { .. } => Some("`eggo-bundle lock` writes it anew".to_string()),
+            Error::Newer { .. } => Some("use a newer eggo-bundle".to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl Lock {
+    /// The lock at `file`, if there is one.
+    pub fn load(file: &Path) -> Result<Option<Self>, Error> {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::Read { file: file.into(), source }),
+        };
+        Self::parse(file, &text).map(Some)
+    }
+
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
+        let bad = |error: toml::de::Error| Error::Parse {
+            file: file.into(),
+            reason: error.to_string().trim_end().to_string(),
+        };
+        #[derive(Deserialize)]
+        struct Layout {
+            lock: u32,
+        }
+        let Layout { lock: found } = toml::from_str(text).map_err(bad)?;
+        if found > VERSION {
+            return Err(Error::Newer { file: file.into(), found });
+        }
+        toml::from_str(text).map_err(bad)
+    }
+
+    pub fn to_text(&self) -> String {
+        let body = toml::to_string(self).expect("a lock has only TOML types");
+        format!(
+            "# Written by `eggo-bundle lock`. Keep it beside the manifest and under version control.\n{body}"
+        )
+    }
+
+    /// Writes the lock whole or not at all.
+    pub fn save(&self, file: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Write { file: file.into(), source };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut temporary = tempfile::Builder::new()
+            .prefix(".lock-")
+            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            .map_err(failed)?;
+        io::Write::write_all(&mut temporary, self.to_text().as_bytes()).map_err(failed)?;
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        temporary.as_file().set_permissions(permissions).map_err(failed)?;
+        temporary.persist(file).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    /// Sorted by name and arch, so that a lock says the same whatever order the work was done in.
+    pub fn sort(&mut self) {
+        self.archs.sort();
+        self.baselines.sort_by_key(|baseline| baseline.arch);
+        self.packages.sort_by(|a, b| (&a.name, a.arch, &a.version).cmp(&(&b.name, b.arch, &b.version)));
+        for files in [&mut self.binaries, &mut self.files] {
+            files.sort_by(|a, b| (&a.name, a.kind, a.arch).cmp(&(&b.name, b.kind, b.arch)));
+        }
+        self.images.sort_by(|a, b| (&a.name, a.arch).cmp(&(&b.name, b.arch)));
+        self.addons.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+}
