@@ -440,8 +440,8 @@ fn archs(fields: &Fields<'_>) -> Vec<Arch> {
             None => {}
         }
     }
-    if archs.is_empty()
-        && let Some(node) = fields.node("archs")
+    if let Some(node) = fields.node("archs")
+        && node.as_sequence().is_some_and(<[Node]>::is_empty)
     {
         fields.reader().at(node, format!("`{}` is empty", fields.name("archs")));
     }

@@ -1,7 +1,15 @@
 //! The lock: what the manifest's words led to, exactly. TOML, sorted, made to be compared.
 //!
-//! Types and their text only; deciding what goes in is `resolve`'s work.
+//! Types and their text here; what a manifest asks for as lines in `asked`, the difference
+//! of two locks in `changes`. Deciding what goes in is the rooms' work.
 
+mod asked;
+mod changes;
+
+pub use asked::asked;
+pub use changes::{Change, changes};
+
+use crate::manifest::Manifest;
 use eggo_bundles::index::Baseline;
 use eggo_bundles::{Arch, Digest, Kind, Role};
 use eggo_terminal::Explain;
@@ -227,6 +235,35 @@ impl Lock {
         temporary.as_file().set_permissions(permissions).map_err(failed)?;
         temporary.persist(file).map_err(|error| failed(error.error))?;
         Ok(())
+    }
+
+    /// How this lock differs from what `manifest` asks for now; nothing if it is fresh.
+    pub fn staleness(&self, manifest: &Manifest, archs: &[Arch]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let asked = asked(manifest);
+        let new = asked.iter().filter(|line| !self.asked.contains(line));
+        lines.extend(new.map(|line| format!("the manifest asks for: {line}")));
+        let old = self.asked.iter().filter(|line| !asked.contains(line));
+        lines.extend(old.map(|line| format!("the lock was made for: {line}")));
+        let missing = archs.iter().filter(|arch| !self.archs.contains(arch));
+        lines.extend(missing.map(|arch| format!("the lock has nothing for {arch}")));
+        lines
+    }
+
+    /// Only what concerns these archs.
+    pub fn only(mut self, archs: &[Arch]) -> Self {
+        self.archs.retain(|arch| archs.contains(arch));
+        self.baselines.retain(|baseline| archs.contains(&baseline.arch));
+        self.packages.retain(|package| archs.contains(&package.arch));
+        self.binaries.retain(|file| archs.contains(&file.arch));
+        self.files.retain(|file| archs.contains(&file.arch));
+        self.images.retain(|image| archs.contains(&image.arch));
+        self
+    }
+
+    /// Binaries, files and folders.
+    pub fn all_files(&self) -> impl Iterator<Item = &LockedFile> {
+        self.binaries.iter().chain(&self.files)
     }
 
     /// Sorted by name and arch, so that a lock says the same whatever order the work was done in.

@@ -1,0 +1,125 @@
+//! What a manifest asks for, a line for each thing: equal lines, equal wishes.
+
+use crate::manifest::{AddonImages, AddonRequest, Baseline, Checksums, FileRequest, From};
+use crate::manifest::{ImageRequest, Manifest, Repo, RepoSource};
+use eggo_bundles::Role;
+
+/// Sorted lines. Where to find the bytes of an image (mirrors) does not change what is locked.
+pub fn asked(manifest: &Manifest) -> Vec<String> {
+    let mut lines = vec![format!("name {}", manifest.name), format!("version {}", manifest.version)];
+    if !manifest.packages.is_empty() {
+        lines.push(format!("baseline {}", baseline(&manifest.baseline)));
+        lines.push(format!("recommends {}", manifest.recommends));
+        lines.extend(manifest.repos.iter().map(repo));
+        lines.extend(
+            manifest.packages.iter().map(|request| format!("package {request} for {}", request.role)),
+        );
+    }
+    lines.extend(manifest.files.iter().flat_map(file));
+    lines.extend(manifest.images.iter().map(image));
+    lines.extend(manifest.addons.iter().map(addon));
+    lines.sort();
+    lines.dedup();
+    lines
+}
+
+fn baseline(baseline: &Baseline) -> &str {
+    match baseline {
+        Baseline::Minimal => "minimal",
+        Baseline::None => "none",
+        Baseline::File(file) => file.as_str(),
+    }
+}
+
+fn repo(repo: &Repo) -> String {
+    let mut line = format!("repo {}", repo.name);
+    let mut say = |word: &str, values: &[String]| {
+        if !values.is_empty() {
+            line.push_str(&format!(" {word} {}", values.join(" ")));
+        }
+    };
+    match &repo.source {
+        RepoSource::DebSystem => say("deb", &["from system".to_string()]),
+        RepoSource::Deb { urls, suites, components } => {
+            say("deb", urls);
+            say("suites", suites);
+            say("components", components);
+        }
+        RepoSource::Rpm { urls, mirrorlist, metalink, releasever, modules } => {
+            say("rpm", urls);
+            say("mirrorlist", mirrorlist.as_slice());
+            say("metalink", metalink.as_slice());
+            say("releasever", releasever.as_slice());
+            say("modules", modules);
+        }
+        RepoSource::RpmFile { file, releasever, modules } => {
+            say("rpm file", std::slice::from_ref(file));
+            say("releasever", releasever.as_slice());
+            say("modules", modules);
+        }
+    }
+    say("keys", &repo.keys);
+    say("exclude", &repo.exclude);
+    if repo.allow_unsigned {
+        line.push_str(" unsigned");
+    }
+    line
+}
+
+/// A line for each arch: where it comes from and where it goes.
+fn file(file: &FileRequest) -> Vec<String> {
+    let expand =
+        |template: &crate::manifest::Template, arch| template.expand(&file.name, &file.version, arch);
+    let one = |arch| {
+        let from = match &file.from {
+            From::Urls(urls) => urls.iter().map(|url| expand(url, arch)).collect::<Vec<_>>().join(" "),
+            From::Path(path) => expand(path, arch),
+        };
+        let mut line = format!("{} {} {} for {arch} from {from}", file.kind, file.name, file.version);
+        if let Some(member) = &file.member {
+            line.push_str(&format!(" member {}", expand(member, arch)));
+        }
+        if let Some(dst) = &file.dst {
+            line.push_str(&format!(" to {dst}"));
+        }
+        if let Some(mode) = file.mode {
+            line.push_str(&format!(" mode {mode:o}"));
+        }
+        line.push_str(&roles(&file.roles));
+        if let (Checksums::Same(_) | Checksums::PerArch(_), Some(sha256)) =
+            (&file.checksums, file.checksums.get(arch))
+        {
+            line.push_str(&format!(" sha256 {sha256}"));
+        }
+        line
+    };
+    file.archs.iter().map(|arch| one(*arch)).collect()
+}
+
+fn image(image: &ImageRequest) -> String {
+    let from = image.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
+    format!("image {}{from}{}", image.name, roles(&image.roles))
+}
+
+fn addon(addon: &AddonRequest) -> String {
+    let from = match &addon.from {
+        From::Urls(urls) => urls.iter().map(|url| url.as_str()).collect::<Vec<_>>().join(" "),
+        From::Path(path) => path.to_string(),
+    };
+    let images = match &addon.images {
+        AddonImages::Discover => "discover".to_string(),
+        AddonImages::DiscoverAll => "all".to_string(),
+        AddonImages::Also(list) => format!("discover {}", list.join(" ")),
+        AddonImages::None => "none".to_string(),
+    };
+    let checksum = addon.checksum.map(|sha256| format!(" sha256 {sha256}")).unwrap_or_default();
+    format!("addon {} from {from} images {images}{checksum}", addon.name)
+}
+
+fn roles(roles: &[Role]) -> String {
+    if roles.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    format!(" roles {}", names.join(","))
+}
