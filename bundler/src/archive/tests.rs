@@ -2,6 +2,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 type Names = BTreeMap<String, MemberKind>;
+type Written<'a> = (&'a str, tar::EntryType, &'a str);
 
 fn read(path: &Path) -> Result<Names, Error> {
     let mut names = Names::new();
@@ -41,7 +42,7 @@ fn hostile_archives_are_refused_and_odd_ones_read() {
     assert!(seen > 10);
 }
 
-fn tar_of(members: &[(&str, tar::EntryType, &str)]) -> tempfile::NamedTempFile {
+fn tar_of(members: &[Written<'_>]) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut builder = tar::Builder::new(file.as_file());
     for (path, kind, content) in members {
@@ -75,7 +76,7 @@ fn rules_that_span_members() {
     ]);
     let names = read(good.path()).unwrap();
     assert_eq!(names.keys().collect::<Vec<_>>(), ["a", "a/b", "a/c", "a/d"]);
-    let bad: [(&str, &[(&str, tar::EntryType, &str)]); 9] = [
+    let bad: [(&str, &[Written<'_>]); 9] = [
         ("is in it twice", &[("a", Regular, ""), ("./a", Regular, "")]),
         ("contains `..`", &[("a/../../b", Regular, "")]),
         ("is absolute", &[("/a", Regular, "")]),

@@ -115,7 +115,7 @@ impl Http {
             return Ok(cached);
         }
         let task = progress.start(&download.label, download.size);
-        let result = self.from_mirrors(download, &mut partial, progress, task).await;
+        let result = self.try_mirrors(download, &mut partial, progress, task).await;
         progress.finish(task);
         let (sha256, url) = result?;
         let size = partial.length();
@@ -123,7 +123,7 @@ impl Http {
         Ok(Downloaded { sha256, size, path, url: Some(url) })
     }
 
-    async fn from_mirrors(
+    async fn try_mirrors(
         &self,
         download: &Download,
         partial: &mut Partial,
@@ -132,7 +132,7 @@ impl Http {
     ) -> Result<(Digest, Url), Error> {
         let mut errors = Vec::new();
         for url in &download.urls {
-            match self.from_mirror(download, url, partial, progress, task).await {
+            match self.try_mirror(download, url, partial, progress, task).await {
                 Ok(sha256) => return Ok((sha256, url.clone())),
                 // Our own disk, or our own wish: no mirror can help.
                 Err(error @ (Error::Cache(_) | Error::Offline { .. })) => return Err(error),
@@ -145,7 +145,7 @@ impl Http {
         }
     }
 
-    async fn from_mirror(
+    async fn try_mirror(
         &self,
         download: &Download,
         url: &Url,
