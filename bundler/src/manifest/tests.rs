@@ -73,7 +73,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("name: a\nversion: 1\narchs: [riscv64]", &["m.yaml:3:9: unknown arch `riscv64`"]),
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, path: x, dst: /etc/kubernetes-evil}",
-            &["m.yaml:4:26: destination `/etc/kubernetes-evil` is outside of the whitelist"],
+            &["m.yaml:4:27: destination `/etc/kubernetes-evil` is outside of the whitelist"],
         ),
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, path: x, url: 'http://a/b', dst: /usr/bin}",
