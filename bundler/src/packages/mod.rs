@@ -5,5 +5,6 @@
 
 pub mod deb;
 pub mod provider;
+pub mod rpm;
 pub mod solver;
 pub mod version;

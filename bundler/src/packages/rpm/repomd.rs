@@ -1,0 +1,130 @@
+//! `repomd.xml`: which metadata files a repository has, and their digests.
+
+use super::xml::{self, Attributes, Visit};
+use eggo_bundles::Digest;
+
+/// One metadata file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// `primary`, `filelists`, `modules`, …
+    pub kind: String,
+    /// Below the repository's root.
+    pub location: String,
+    pub sha256: Digest,
+    pub size: Option<u64>,
+    /// Size after decompression.
+    pub open_size: Option<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Xml(#[from] xml::Error),
+    #[error("`{kind}` is secured only by {found}, which is not enough")]
+    WeakChecksum { kind: String, found: String },
+    #[error("`{kind}` lies at `{location}`, outside of the repository")]
+    Outside { kind: String, location: String },
+}
+
+#[derive(Default)]
+struct Draft {
+    kind: String,
+    location: String,
+    checksum_type: String,
+    checksum: String,
+    size: Option<u64>,
+    open_size: Option<u64>,
+}
+
+#[derive(Default)]
+struct Reader {
+    drafts: Vec<Draft>,
+}
+
+pub fn parse(bytes: &[u8]) -> Result<Vec<Data>, Error> {
+    let mut reader = Reader::default();
+    xml::walk(bytes, &mut reader)?;
+    reader.drafts.into_iter().filter(|draft| WANTED.contains(&draft.kind.as_str())).map(finish).collect()
+}
+
+/// The other files (databases, deltas, change logs) are of no use here, so their checksums do not matter.
+const WANTED: [&str; 3] = ["primary", "filelists", "modules"];
+
+fn finish(draft: Draft) -> Result<Data, Error> {
+    let Draft { kind, location, checksum_type, checksum, size, open_size } = draft;
+    if !is_inside(&location) {
+        return Err(Error::Outside { kind, location });
+    }
+    match checksum.parse() {
+        Ok(sha256) if checksum_type == "sha256" => Ok(Data { kind, location, sha256, size, open_size }),
+        _ => Err(Error::WeakChecksum { kind, found: format!("`{checksum_type}`") }),
+    }
+}
+
+/// A relative path without `..`: what a repository may name.
+pub fn is_inside(location: &str) -> bool {
+    !location.is_empty()
+        && !location.starts_with('/')
+        && !location.contains('\\')
+        && !location.contains("://")
+        && location.split('/').all(|part| part != "..")
+        && !location.chars().any(char::is_control)
+}
+
+impl Visit for Reader {
+    fn start(&mut self, name: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+        if name == "data" {
+            self.drafts.push(Draft { kind: attributes.required("type")?, ..Draft::default() });
+        }
+        let Some(draft) = self.drafts.last_mut() else { return Ok(()) };
+        match name {
+            "location" => draft.location = attributes.required("href")?,
+            "checksum" => draft.checksum_type = attributes.required("type")?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let Some(draft) = self.drafts.last_mut() else { return Ok(()) };
+        match name {
+            "checksum" => draft.checksum = text.to_string(),
+            "size" => draft.size = text.parse().ok(),
+            "open-size" => draft.open_size = text.parse().ok(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repomd(checksum_type: &str, href: &str) -> String {
+        format!(
+            "<repomd xmlns=\"x\"><revision>1</revision><data type=\"primary\">\
+             <checksum type=\"{checksum_type}\">{}</checksum><location href=\"{href}\"/>\
+             <size>5</size><open-size>9</open-size></data>\
+             <data type=\"other\"><checksum type=\"md5\">x</checksum><location href=\"o\"/></data></repomd>",
+            "ab".repeat(32)
+        )
+    }
+
+    #[test]
+    fn reads_what_is_wanted() {
+        let data = parse(repomd("sha256", "repodata/primary.xml.gz").as_bytes()).unwrap();
+        assert_eq!(data.len(), 1);
+        assert_eq!((data[0].size, data[0].open_size), (Some(5), Some(9)));
+    }
+
+    #[test]
+    fn refuses_weak_checksums_and_ways_out() {
+        let weak = parse(repomd("sha", "repodata/p").as_bytes()).unwrap_err();
+        assert!(weak.to_string().contains("secured only by `sha`"));
+        for href in ["../p", "/etc/passwd", "a/../../b", "http://elsewhere/p"] {
+            let error = parse(repomd("sha256", href).as_bytes()).unwrap_err();
+            assert!(matches!(error, Error::Outside { .. }), "{href}");
+        }
+    }
+}

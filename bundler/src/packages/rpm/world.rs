@@ -1,0 +1,418 @@
+//! The packages of one arch as the solver sees them: who provides what, who clashes with whom.
+
+use super::super::provider::{Clash, ConditionId, GroupId, Identity, Need, PackageId, Provider};
+use super::super::version::Relation;
+use super::super::version::rpm::Evr;
+use super::choose;
+use super::metadata::{Capability, Metadata, Package, Word};
+use super::rich::{self, Clause, Plain, Set};
+use eggo_bundles::Arch;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+/// Whether to follow `Recommends`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weak {
+    Ignore,
+    Follow,
+}
+
+pub struct World {
+    pub metadata: Metadata,
+    repos: Vec<String>,
+    weak: Weak,
+    installed: HashSet<u32>,
+    by_name: HashMap<Word, Vec<u32>>,
+    provided: HashMap<Word, Vec<(u32, Capability)>>,
+    /// Only of the paths that somebody requires or conflicts with.
+    by_file: HashMap<Word, Vec<u32>>,
+    groups: Vec<GroupId>,
+    members: Vec<Vec<u32>>,
+    rich: HashMap<(Word, bool), Vec<Lowered>>,
+    conditions: Vec<Vec<PackageId>>,
+    needs: Vec<OnceCell<Vec<Need>>>,
+}
+
+/// A clause of a rich dependency over real packages.
+#[derive(Debug, Clone)]
+struct Lowered {
+    when: Vec<ConditionId>,
+    choices: Vec<u32>,
+}
+
+/// The package architectures that a machine of `arch` can run, best first.
+pub fn runs(arch: Arch) -> &'static [&'static str] {
+    match arch {
+        Arch::Amd64 => &["x86_64", "noarch", "i686", "i586", "i486", "i386"],
+        Arch::Arm64 => &["aarch64", "noarch"],
+    }
+}
+
+/// The paths that packages ask for and the primary metadata does not tell who has.
+/// If there are any, the filelists must be read for them.
+pub fn unknown_files(metadata: &Metadata) -> HashSet<Word> {
+    let known: HashSet<Word> = metadata.files.iter().copied().collect();
+    let provided = |word: &Word| {
+        let packages = metadata.packages.iter();
+        packages.flat_map(|package| metadata.capabilities(&package.provides)).any(|c| c.name == *word)
+    };
+    let mut wanted = required_files(metadata);
+    wanted.retain(|word| !known.contains(word));
+    wanted.retain(|word| !provided(word));
+    wanted
+}
+
+fn required_files(metadata: &Metadata) -> HashSet<Word> {
+    let capabilities = metadata
+        .packages
+        .iter()
+        .flat_map(|p| metadata.capabilities(&p.requires).iter().chain(metadata.capabilities(&p.conflicts)));
+    capabilities.map(|c| c.name).filter(|name| metadata.words.get(*name).starts_with('/')).collect()
+}
+
+impl World {
+    /// `extra_files`: which packages have the files that only the filelists know.
+    /// `installed`: the packages that a target already has.
+    pub fn new(
+        metadata: Metadata,
+        repos: Vec<String>,
+        weak: Weak,
+        extra_files: &[(u32, Word)],
+        installed: HashSet<u32>,
+    ) -> Self {
+        let mut world = Self {
+            needs: (0..metadata.packages.len()).map(|_| OnceCell::new()).collect(),
+            metadata,
+            repos,
+            weak,
+            installed,
+            by_name: HashMap::new(),
+            provided: HashMap::new(),
+            by_file: HashMap::new(),
+            groups: Vec::new(),
+            members: Vec::new(),
+            rich: HashMap::new(),
+            conditions: Vec::new(),
+        };
+        world.index(extra_files);
+        world.lower_rich();
+        world
+    }
+
+    fn index(&mut self, extra_files: &[(u32, Word)]) {
+        let metadata = &self.metadata;
+        let wanted_files = required_files(metadata);
+        let mut group_of: HashMap<(Word, bool), GroupId> = HashMap::new();
+        for (id, package) in metadata.packages.iter().enumerate() {
+            let id = id as u32;
+            self.by_name.entry(package.name).or_default().push(id);
+            for capability in metadata.capabilities(&package.provides) {
+                self.provided.entry(capability.name).or_default().push((id, *capability));
+            }
+            for file in metadata.files(package).iter().filter(|file| wanted_files.contains(file)) {
+                self.by_file.entry(*file).or_default().push(id);
+            }
+            // The 32 bit build of a package may stand beside the native one.
+            let is_foreign = metadata.arch(package).starts_with('i');
+            let members = &mut self.members;
+            let group = *group_of.entry((package.name, is_foreign)).or_insert_with(|| {
+                members.push(Vec::new());
+                GroupId(members.len() as u32 - 1)
+            });
+            self.members[group.0 as usize].push(id);
+            self.groups.push(group);
+        }
+        for (id, file) in extra_files {
+            self.by_file.entry(*file).or_default().push(*id);
+        }
+    }
+
+    /// Conditions must be known before anybody asks for needs, so rich dependencies, which are
+    /// few, are lowered at once.
+    fn lower_rich(&mut self) {
+        let mut texts: BTreeSet<(Word, bool)> = BTreeSet::new();
+        for package in &self.metadata.packages {
+            let lists =
+                [(&package.requires, false), (&package.recommends, false), (&package.conflicts, true)];
+            for (range, is_conflict) in lists {
+                let names = self.metadata.capabilities(range).iter().map(|c| c.name);
+                let rich = names.filter(|name| rich::is_rich(self.metadata.words.get(*name)));
+                texts.extend(rich.map(|name| (name, is_conflict)));
+            }
+        }
+        let mut conditions: Vec<Vec<PackageId>> = Vec::new();
+        for (word, is_conflict) in texts {
+            let text = self.metadata.words.get(word);
+            let clauses = if is_conflict { rich::forbidden(text) } else { rich::required(text) };
+            // What cannot be read cannot be met: no choices, and the text says why.
+            let lowered = match clauses {
+                Ok(clauses) => clauses.iter().map(|c| self.lower(c, &mut conditions)).collect(),
+                Err(_) => vec![Lowered { when: Vec::new(), choices: Vec::new() }],
+            };
+            self.rich.insert((word, is_conflict), lowered);
+        }
+        self.conditions = conditions;
+    }
+
+    fn lower(&self, clause: &Clause<'_>, conditions: &mut Vec<Vec<PackageId>>) -> Lowered {
+        let choices: BTreeSet<u32> = clause.some.iter().flat_map(|set| self.set(set)).collect();
+        let mut condition = |packages: BTreeSet<u32>| {
+            conditions.push(packages.into_iter().map(PackageId).collect());
+            ConditionId(conditions.len() as u32 - 1)
+        };
+        let when = clause.unless_any.iter().map(|set| condition(self.set(set))).collect();
+        Lowered { when, choices: choices.into_iter().collect() }
+    }
+
+    fn set(&self, set: &Set<'_>) -> BTreeSet<u32> {
+        match set {
+            Set::Plain(plain) => self.plain(plain),
+            Set::With(left, right) => &self.set(left) & &self.set(right),
+            Set::Without(left, right) => &self.set(left) - &self.set(right),
+            Set::Either(left, right) => &self.set(left) | &self.set(right),
+        }
+    }
+
+    /// Packages that meet `name [relation version]`, which need not be a text of the metadata.
+    pub fn plain(&self, plain: &Plain<'_>) -> BTreeSet<u32> {
+        let Some(name) = self.metadata.words.find(plain.name) else { return BTreeSet::new() };
+        let provided = self.provided.get(&name).map_or(&[][..], Vec::as_slice).iter();
+        let meets = provided.filter(|(_, capability)| match (plain.version, capability.relation) {
+            (None, _) | (_, None) => true,
+            (Some(limit), Some(relation)) => {
+                let evr = Evr::parse(self.metadata.words.get(capability.evr));
+                super::metadata::overlap((relation, evr), (limit.0, Evr::parse(limit.1)))
+            }
+        });
+        let files = self.by_file.get(&name).map_or(&[][..], Vec::as_slice).iter().copied();
+        meets.map(|(id, _)| *id).chain(files).collect()
+    }
+
+    /// Packages that meet a requirement of the metadata, in the order of the metadata.
+    fn meeting(&self, required: &Capability) -> Vec<u32> {
+        let provided = self.provided.get(&required.name).map_or(&[][..], Vec::as_slice).iter();
+        let mut ids: Vec<u32> =
+            provided.filter(|(_, c)| self.metadata.meets(c, required)).map(|(id, _)| *id).collect();
+        ids.extend(self.by_file.get(&required.name).into_iter().flatten());
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// What people ask for by name: packages of that name, else whatever provides it.
+    /// Best first: the native arch, the newest version.
+    pub fn asked(&self, plain: &Plain<'_>) -> Vec<PackageId> {
+        let named = self.metadata.words.find(plain.name).and_then(|name| self.by_name.get(&name));
+        let fits = |id: &&u32| {
+            plain.version.is_none_or(|(relation, version)| {
+                relation.holds(self.evr(**id).compare(&Evr::parse(version)))
+            })
+        };
+        let mut ids: Vec<u32> = named.into_iter().flatten().filter(fits).copied().collect();
+        if ids.is_empty() {
+            ids = self.plain(plain).into_iter().collect();
+        }
+        self.best_first(&mut ids);
+        ids.into_iter().map(PackageId).collect()
+    }
+
+    pub fn package(&self, id: PackageId) -> &Package {
+        &self.metadata.packages[id.0 as usize]
+    }
+
+    pub(super) fn evr(&self, id: u32) -> Evr<'_> {
+        self.metadata.evr(&self.metadata.packages[id as usize])
+    }
+
+    /// How well the arch fits: 0 is native or independent of it.
+    pub(super) fn foreignness(&self, id: u32) -> usize {
+        usize::from(self.metadata.arch(&self.metadata.packages[id as usize]).starts_with('i'))
+    }
+
+    fn best_first(&self, ids: &mut [u32]) {
+        let name = |id: u32| self.metadata.name(&self.metadata.packages[id as usize]);
+        ids.sort_by(|l, r| {
+            let installed = |id| !self.installed.contains(id);
+            installed(l)
+                .cmp(&installed(r))
+                .then_with(|| self.foreignness(*l).cmp(&self.foreignness(*r)))
+                .then_with(|| name(*l).cmp(name(*r)))
+                .then_with(|| self.evr(*r).compare(&self.evr(*l)))
+                .then_with(|| l.cmp(r))
+        });
+    }
+
+    pub(super) fn lowered_needs(&self, id: u32) -> &[Need] {
+        self.needs[id as usize].get_or_init(|| {
+            let package = &self.metadata.packages[id as usize];
+            let mut needs = Vec::new();
+            self.add_needs(id, &package.requires, false, &mut needs);
+            self.add_conditional_conflicts(id, package, &mut needs);
+            if self.weak == Weak::Follow {
+                self.add_needs(id, &package.recommends, true, &mut needs);
+            }
+            needs
+        })
+    }
+
+    fn add_needs(&self, id: u32, range: &Range<u32>, weak: bool, needs: &mut Vec<Need>) {
+        for required in self.metadata.capabilities(range) {
+            let name = self.metadata.words.get(required.name);
+            // What rpm itself must be able to do; the target's rpm can, or is upgraded first.
+            if name.starts_with("rpmlib(") {
+                continue;
+            }
+            let text = self.metadata.show(required);
+            if rich::is_rich(name) {
+                for lowered in self.rich.get(&(required.name, false)).into_iter().flatten() {
+                    self.push(id, needs, text.clone(), lowered.when.clone(), lowered.choices.clone(), weak);
+                }
+            } else {
+                self.push(id, needs, text, Vec::new(), self.meeting(required), weak);
+            }
+        }
+    }
+
+    /// `Conflicts: (a and b)` and the like: nothing is wrong until the condition holds.
+    fn add_conditional_conflicts(&self, id: u32, package: &Package, needs: &mut Vec<Need>) {
+        for conflict in self.metadata.capabilities(&package.conflicts) {
+            for lowered in self.rich.get(&(conflict.name, true)).into_iter().flatten() {
+                let text = format!("conflicts {}", self.metadata.show(conflict));
+                self.push(id, needs, text, lowered.when.clone(), lowered.choices.clone(), false);
+            }
+        }
+    }
+
+    fn push(
+        &self,
+        id: u32,
+        needs: &mut Vec<Need>,
+        text: String,
+        when: Vec<ConditionId>,
+        mut choices: Vec<u32>,
+        weak: bool,
+    ) {
+        if choices.contains(&id) {
+            return;
+        }
+        self.best_first(&mut choices);
+        needs.push(Need { text, when, choices: choices.into_iter().map(PackageId).collect(), weak });
+    }
+
+    /// Packages of the name and version that `obsoletes` names; provides do not count.
+    fn obsoleted(&self, obsoletes: &Capability) -> Vec<u32> {
+        let same_name = self.by_name.get(&obsoletes.name).into_iter().flatten();
+        let hit = |id: &&u32| match obsoletes.relation {
+            None => true,
+            Some(relation) => {
+                let limit = Evr::parse(self.metadata.words.get(obsoletes.evr));
+                super::metadata::overlap((Relation::Equal, self.evr(**id)), (relation, limit))
+            }
+        };
+        same_name.filter(hit).copied().collect()
+    }
+
+    /// Whether `newer` obsoletes `older`.
+    pub(super) fn obsoletes(&self, newer: u32, older: u32) -> bool {
+        let package = &self.metadata.packages[newer as usize];
+        let mut list = self.metadata.capabilities(&package.obsoletes).iter();
+        list.any(|obsoletes| self.obsoleted(obsoletes).contains(&older))
+    }
+
+    /// Packages that meet any of these weak dependencies.
+    pub(super) fn meeting_any(&self, range: &Range<u32>) -> Vec<u32> {
+        let plain = self.metadata.capabilities(range).iter();
+        plain.flat_map(|capability| self.meeting(capability)).collect()
+    }
+
+    pub(super) fn group_members(&self, id: u32) -> &[u32] {
+        &self.members[self.groups[id as usize].0 as usize]
+    }
+}
+
+impl Provider for World {
+    fn identity(&self, package: PackageId) -> Identity {
+        let metadata = &self.metadata;
+        let is_installed = self.is_installed(package);
+        let package = self.package(package);
+        Identity {
+            name: metadata.name(package).to_string(),
+            version: metadata.words.get(package.evr).to_string(),
+            architecture: metadata.arch(package).to_string(),
+            repo: if is_installed { "baseline".into() } else { self.repos[package.repo as usize].clone() },
+        }
+    }
+
+    fn group(&self, package: PackageId) -> GroupId {
+        self.groups[package.0 as usize]
+    }
+
+    fn members(&self, group: GroupId) -> Vec<PackageId> {
+        self.members[group.0 as usize].iter().copied().map(PackageId).collect()
+    }
+
+    fn needs(&self, package: PackageId) -> Vec<Need> {
+        self.lowered_needs(package.0).to_vec()
+    }
+
+    fn clashes(&self, id: PackageId) -> Vec<Clash> {
+        let package = self.package(id);
+        let metadata = &self.metadata;
+        let conflicts = metadata.capabilities(&package.conflicts).iter();
+        let conflicts = conflicts
+            .filter(|conflict| !rich::is_rich(metadata.words.get(conflict.name)))
+            .map(|conflict| (format!("conflicts {}", metadata.show(conflict)), self.meeting(conflict)));
+        let obsoletes = metadata.capabilities(&package.obsoletes).iter();
+        let obsoletes = obsoletes
+            .map(|obsoletes| (format!("obsoletes {}", metadata.show(obsoletes)), self.obsoleted(obsoletes)));
+        let clash = |(text, with): (String, Vec<u32>)| {
+            // A package never clashes with itself, nor with another build of itself by `obsoletes`.
+            let with: Vec<PackageId> = with.into_iter().map(PackageId).filter(|other| *other != id).collect();
+            (!with.is_empty()).then_some(Clash { text, with })
+        };
+        conflicts.chain(obsoletes).filter_map(clash).collect()
+    }
+
+    fn conditions(&self) -> &[Vec<PackageId>] {
+        &self.conditions
+    }
+
+    fn is_installed(&self, package: PackageId) -> bool {
+        self.installed.contains(&package.0)
+    }
+
+    fn baseline(&self) -> Vec<Need> {
+        let mut installed: Vec<u32> = self.installed.iter().copied().collect();
+        installed.sort_unstable();
+        let need = |id: u32| {
+            let newer = |other: &&u32| **other != id && self.evr(**other).compare(&self.evr(id)).is_gt();
+            let mut replacing: Vec<u32> = self.group_members(id).iter().filter(newer).copied().collect();
+            self.best_first(&mut replacing);
+            Need {
+                text: self.metadata.name(&self.metadata.packages[id as usize]).to_string(),
+                choices: std::iter::once(id).chain(replacing).map(PackageId).collect(),
+                ..Need::default()
+            }
+        };
+        installed.into_iter().map(need).collect()
+    }
+
+    fn guess(&self, roots: &[Need]) -> Vec<PackageId> {
+        choose::guess(self, roots).into_iter().map(PackageId).collect()
+    }
+
+    fn rejected(&self, text: &str) -> Vec<String> {
+        let name = text.split_whitespace().next().unwrap_or(text);
+        let Some(word) = self.metadata.words.find(name) else { return Vec::new() };
+        let mut near: Vec<u32> = self.by_name.get(&word).cloned().unwrap_or_default();
+        near.extend(self.provided.get(&word).into_iter().flatten().map(|(id, _)| *id));
+        near.sort_unstable();
+        near.dedup();
+        let show = |id: u32| {
+            let Identity { name, version, architecture, repo } = self.identity(PackageId(id));
+            format!("{name} {version} ({architecture}) in `{repo}`")
+        };
+        near.into_iter().map(show).collect()
+    }
+}
