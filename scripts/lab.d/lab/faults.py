@@ -127,7 +127,8 @@ def heal(host):
         say(f"{host.name}: checking the disk and booting again")
         host.crash()
         host.unmount()
-        subprocess.run(["e2fsck", "-fy", host.disk], capture_output=True)
+        host.new_disk(host.disk)
+        subprocess.run(["e2fsck", "-fy", host.disk], capture_output=True)  # its exit code says what it corrected
         forget(host, "disk-error")
         forget(host, "readonly-paths")
         host.boot()

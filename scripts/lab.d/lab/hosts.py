@@ -64,14 +64,19 @@ class Host:
         network.connect(self.lab, self.index, self.unit)
 
     def fresh_disk(self):
-        template = rootfs.template(self.kind)
-        run("cp", "--sparse=always", template, self.disk)
+        self.new_disk(rootfs.template(self.kind))
         if self.size != rootfs.TEMPLATE_SIZE:
             resize(self.disk, self.size)
         self.mount()
         rootfs.write(self.root, "etc/hostname", f"{self.name}\n")
         rootfs.write(self.root, "etc/hosts", f"127.0.0.1 localhost\n{self.address} {self.name}\n")
         self.give_keys()
+
+    def new_disk(self, source):
+        """Always a new file: were the old one written over, and its last mount not quite gone, the next mount would find
+        the kernel's memory of the old disk."""
+        run("cp", "--sparse=always", source, f"{self.disk}.part")
+        os.rename(f"{self.disk}.part", self.disk)
 
     def give_keys(self):
         """The host's own ssh key outlives a reset; the lab's key opens root and ops."""
@@ -155,7 +160,7 @@ class Host:
     def unmount(self):
         if os.path.ismount(self.root):
             # a process that was just killed may hold the mount for a moment
-            for _ in range(100):
+            for _ in range(200):
                 if succeeds("umount", self.root):
                     return
                 time.sleep(0.05)
