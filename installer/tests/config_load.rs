@@ -2,6 +2,7 @@
 
 use eggo_bundles::{Arch, Role};
 use eggo_install::config::{self, Choice, Component, DnsKind, ItemKind, RuntimeKind, Section};
+use eggo_terminal::Report;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -198,7 +199,8 @@ fn bom_crlf_and_quotes_load() {
 #[test]
 fn the_files_people_have_load_or_say_why_not() {
     let Some(folder) = data("deploy") else { return };
-    let outcome = |name: &str| config::load(&folder.join(name)).map_err(|error| error.to_string());
+    let outcome =
+        |name: &str| config::load(&folder.join(name)).map_err(|error| Report::from(error).to_string());
     for name in ["all_offline_install.config.yaml", "centos.config.yaml", "example-doc-cleaned.yaml"] {
         outcome(name).unwrap_or_else(|error| panic!("{name}: {error}"));
     }

@@ -7,6 +7,7 @@ use super::model::*;
 use super::warnings::Warnings;
 use super::{Secret, defaults, values};
 use eggo_bundles::Role;
+use eggo_terminal::Explain;
 use eggo_yaml::{Fields, Node, Problems, Reader};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,8 +25,39 @@ pub struct Loaded {
 pub enum LoadError {
     #[error("cannot read `{}`: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error(transparent)]
-    Invalid(#[from] Problems),
+    #[error("{}", title(.0))]
+    Invalid(Problems),
+}
+
+impl From<Problems> for LoadError {
+    fn from(problems: Problems) -> Self {
+        Self::Invalid(problems)
+    }
+}
+
+/// One problem speaks for itself; several are listed below, each with its place.
+fn title(problems: &Problems) -> String {
+    match problems.list.as_slice() {
+        [one] => format!("{}:{}:{}: {}", problems.file, one.line, one.column, one.message),
+        list => format!("{} problems in `{}`", list.len(), problems.file),
+    }
+}
+
+impl Explain for LoadError {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Invalid(problems) if problems.list.len() > 1 => vec![problems.to_string()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid(problems) if problems.list.len() == 1 => problems.list[0].hint.clone(),
+            Self::Invalid(_) => None,
+            Self::Read { .. } => Some("write one with `eggo-install template`".into()),
+        }
+    }
 }
 
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {

@@ -15,6 +15,7 @@ mod load;
 mod model;
 pub mod schema;
 mod secret;
+mod template;
 mod values;
 mod warnings;
 
@@ -26,3 +27,4 @@ pub use model::{
     Service,
 };
 pub use secret::Secret;
+pub use template::{BadHostWord, HostWord, Template};

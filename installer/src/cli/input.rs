@@ -1,0 +1,33 @@
+//! deploy.yaml, as most commands take it.
+
+use eggo_terminal::Report;
+use eggo_yaml::Problems;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct ConfigArgs {
+    /// The cluster's description [default: ~/.eggo/deploy.yaml, if it is there]
+    #[arg(short = 'f', long = "file", value_name = "DEPLOY.YAML")]
+    pub file: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    pub fn path(&self) -> Result<PathBuf, Report> {
+        if let Some(path) = &self.file {
+            return Ok(path.clone());
+        }
+        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".eggo/deploy.yaml"));
+        home.filter(|path| path.is_file()).ok_or_else(|| {
+            super::usage("no deploy.yaml is given")
+                .hinted("name it with `-f`, or write one with `eggo-install template`")
+        })
+    }
+}
+
+pub fn warn(warnings: &Problems) {
+    if !warnings.list.is_empty() {
+        for line in warnings.to_string().lines() {
+            eprintln!("warning: {line}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! `eggo-install schema`
+
+use super::output;
+use crate::config::schema;
+use eggo_terminal::Report;
+
+/// Print a JSON schema of deploy.yaml for editors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  eggo-install schema > deploy.schema.json\n\
+    and in deploy.yaml:\n  # yaml-language-server: $schema=./deploy.schema.json")]
+pub struct Args {
+    /// Print the reference of all keys as Markdown instead
+    #[arg(long)]
+    markdown: bool,
+}
+
+pub fn run(args: Args) -> Result<(), Report> {
+    if args.markdown { output::text_out(&schema::markdown()) } else { output::json(&schema::json_schema()) }
+}

@@ -1,0 +1,127 @@
+//! `eggo-install template`
+
+use super::output;
+use crate::config::{HostWord, RuntimeKind, Template};
+use eggo_bundles::Arch;
+use eggo_terminal::Report;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Write a commented deploy.yaml.
+///
+/// A host is IP, NAME@IP, NAME@IP:ARCH or NAME@IP:ARCH:PORT. Repeat an option for more hosts. The
+/// same address in several lists is one host.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  eggo-install template -n prod --masters m1@192.168.7.1 --workers m1@192.168.7.1 \\\n    --workers w1@192.168.7.2:arm64 -f deploy.yaml"
+)]
+pub struct Args {
+    /// The file to write [default: stdout]
+    #[arg(short = 'f', short_alias = 'o', long = "file", alias = "output", value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    force: bool,
+
+    /// The cluster's name
+    #[arg(short = 'n', long = "name", value_name = "NAME", default_value = "k8s-cluster")]
+    name: String,
+
+    /// Who logs in on the nodes
+    #[arg(short = 'u', long = "user", value_name = "USER", default_value = "root")]
+    user: String,
+
+    /// The password of that user. It will stand in the file in plain text, and stands in your
+    /// shell's history: a key is safer
+    #[arg(short = 'p', long = "password", value_name = "PASSWORD")]
+    password: Option<String>,
+
+    /// The private key of that user
+    #[arg(long, value_name = "FILE")]
+    private_key: Option<String>,
+
+    /// A master; may be repeated
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    masters: Vec<HostWord>,
+
+    /// A worker; may be repeated
+    #[arg(long, alias = "nodes", value_name = "HOST", value_delimiter = ',')]
+    workers: Vec<HostWord>,
+
+    /// An etcd member; may be repeated [default: every master]
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    etcds: Vec<HostWord>,
+
+    /// The load balancer
+    #[arg(long, alias = "loadbalancer", value_name = "HOST")]
+    loadbalance: Option<HostWord>,
+
+    /// docker, iSulad or containerd
+    #[arg(long, default_value = "containerd", value_parser = runtime)]
+    runtime: RuntimeKind,
+
+    /// The arch of hosts that do not say
+    #[arg(long, default_value = "amd64")]
+    arch: Arch,
+}
+
+fn runtime(text: &str) -> Result<RuntimeKind, String> {
+    text.parse().map_err(|()| "expected docker, iSulad or containerd".to_string())
+}
+
+pub fn run(args: Args) -> Result<(), Report> {
+    if args.password.is_some() {
+        eprintln!(
+            "warning: the password will stand in the file in plain text, and stands in your shell's history; \
+             a private key (`--private-key`) or an agent is safer"
+        );
+    }
+    let text = Template {
+        cluster_id: args.name,
+        user: args.user,
+        password: args.password,
+        private_key: args.private_key,
+        masters: args.masters,
+        workers: args.workers,
+        etcds: args.etcds,
+        load_balancer: args.loadbalance,
+        runtime: args.runtime,
+        arch: args.arch,
+    }
+    .to_string();
+    // What it writes is accepted, or it says why not instead of writing it.
+    crate::config::parse("the template", text.as_bytes()).map_err(crate::config::LoadError::from)?;
+    match args.file {
+        None => output::text_out(&text),
+        Some(path) => write(&path, &text, args.force),
+    }
+}
+
+/// 0600, for it may hold a password sooner or later.
+fn write(path: &Path, text: &str, force: bool) -> Result<(), Report> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).mode(0o600);
+    if force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => {
+            eprintln!(
+                "wrote {}; check it with `eggo-install validate -f {}`",
+                path.display(),
+                path.display()
+            );
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(Report::new(format!("`{}` is there already", path.display()))
+                .hinted("replace it with `--force`"))
+        }
+        Err(error) => Err(Report::new(format!("cannot write `{}`: {error}", path.display()))),
+    }
+}

@@ -1,0 +1,68 @@
+//! `eggo-install validate`
+
+use super::input::ConfigArgs;
+use super::{Format, Global, output};
+use crate::config::{self, Config, LoadError};
+use eggo_bundles::Role;
+use eggo_terminal::Report;
+use eggo_yaml::Problems;
+use serde_json::{Value, json};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let path = args.config.path()?;
+    let loaded = config::load(&path);
+    if global.format == Format::Json {
+        output::json(&match &loaded {
+            Ok(loaded) => {
+                json!({"valid": true, "cluster": loaded.config.cluster_id, "problems": [], "warnings": list(&loaded.warnings)})
+            }
+            Err(LoadError::Invalid(problems)) => {
+                json!({"valid": false, "cluster": null, "problems": list(problems), "warnings": []})
+            }
+            Err(LoadError::Read { .. }) => Value::Null,
+        })?;
+    }
+    let loaded = loaded?;
+    if global.format == Format::Table {
+        super::input::warn(&loaded.warnings);
+        output::text_out(&summary(&path.display().to_string(), &loaded.config))?;
+    }
+    Ok(())
+}
+
+fn list(problems: &Problems) -> Value {
+    let one = |problem: &eggo_yaml::Problem| {
+        json!({
+            "file": problems.file, "line": problem.line, "column": problem.column,
+            "message": problem.message, "hint": problem.hint,
+        })
+    };
+    problems.list.iter().map(one).collect()
+}
+
+fn summary(path: &str, config: &Config) -> String {
+    let count = |role, one: &str| {
+        let n = config.with_role(role).count();
+        (n > 0).then(|| format!("{n} {one}{}", if n == 1 { "" } else { "s" }))
+    };
+    let counts = [
+        count(Role::Master, "master"),
+        count(Role::Worker, "worker"),
+        count(Role::Etcd, "etcd member"),
+        count(Role::Loadbalance, "load balancer"),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let hosts = config.hosts.len();
+    let plural = if hosts == 1 { "" } else { "s" };
+    format!(
+        "{path} is valid: cluster `{}` on {hosts} host{plural} ({})\n",
+        config.cluster_id,
+        counts.join(", ")
+    )
+}
