@@ -67,6 +67,7 @@ enum Format {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it lives for one match")]
 enum Command {
     /// Check deploy.yaml: every problem with its line and the nearest known key
     Validate(validate::Args),
