@@ -2,3 +2,7 @@
 
 pub mod distill;
 pub mod relation;
+pub mod release;
+pub mod sources;
+mod walk;
+pub mod world;

@@ -1,0 +1,522 @@
+//! The packages of the enabled suites for one architecture, and what a target has of them, as
+//! the solver sees them.
+//!
+//! Like apt without pins, one version of each package counts: the newest of those with the
+//! highest priority. Records are scanned when the world is made, relations only when the
+//! solver asks for them.
+
+use super::relation::{Target, alternatives, groups};
+use super::walk;
+use crate::packages::baseline::Installed;
+use crate::packages::provider::{Clash, GroupId, Identity, Need, PackageId, Provider};
+use crate::packages::version::{Relation, deb};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// One distilled `Packages` file.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// The repo's name in the manifest.
+    pub repo: String,
+    /// `bookworm/main`, for messages.
+    pub suite: String,
+    /// Filenames are relative to any of these.
+    pub urls: Vec<String>,
+    /// Fingerprint of the key that signed the suite; `None`: nobody did.
+    pub key: Option<String>,
+    pub priority: Priority,
+    /// Package names, with `*`, that are not taken from here.
+    pub exclude: Vec<String>,
+    pub text: String,
+}
+
+/// How much apt likes a suite, without pins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// `NotAutomatic`: 1.
+    NotAutomatic,
+    /// `NotAutomatic` and `ButAutomaticUpgrades`: 100.
+    OnlyUpgrades,
+    /// 500.
+    Normal,
+}
+
+/// Which version is wanted of a package that the manifest asks for with a version.
+#[derive(Debug, Clone)]
+pub struct Pin {
+    pub name: String,
+    pub relation: Relation,
+    pub version: String,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Debian's name of the architecture.
+    pub architecture: String,
+    pub recommends: bool,
+    pub pins: Vec<Pin>,
+}
+
+/// What of a package the repositories say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub filename: String,
+    /// Every place where the file is, the preferred one first.
+    pub urls: Vec<String>,
+    pub size: u64,
+    pub sha256: String,
+    pub key: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Package<'a> {
+    pub name: &'a str,
+    pub version: &'a str,
+    architecture: &'a str,
+    flags: &'a str,
+    /// The whole record; empty for an installed package that no repo knows.
+    record: &'a str,
+    index: Option<usize>,
+    pub group: u32,
+    installed: bool,
+}
+
+/// All that is known under one name.
+#[derive(Debug, Clone, Copy)]
+struct Name<'a> {
+    name: &'a str,
+    candidate: Option<PackageId>,
+    installed: Option<PackageId>,
+    /// The position of its first mention over all files.
+    rank: u64,
+}
+
+pub struct World<'a> {
+    indexes: &'a [Index],
+    options: Options,
+    packages: Vec<Package<'a>>,
+    names: Vec<Name<'a>>,
+    by_name: HashMap<&'a str, u32>,
+    /// Virtual name → its providers and the version each gives it.
+    provides: HashMap<&'a str, Vec<(PackageId, Option<&'a str>)>>,
+    /// Versions that do not count, for messages and the oldest version of a package.
+    others: Vec<(Package<'a>, Out)>,
+    lowered: RefCell<HashMap<PackageId, Rc<Lowered>>>,
+}
+
+/// Why a version does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Out {
+    Older,
+    Excluded,
+    WeakHash,
+    Unasked,
+}
+
+/// A package's relations, resolved to packages. Kept: the walk, the proof and the search all ask.
+pub(super) struct Lowered {
+    pub needs: Vec<Need>,
+    pub clashes: Vec<Clash>,
+}
+
+impl<'a> World<'a> {
+    /// `installed` is what targets have; the repositories' newest is taken for the rest.
+    pub fn new(indexes: &'a [Index], installed: &'a [Installed], options: Options) -> Self {
+        let mut world = Self {
+            indexes,
+            options,
+            packages: Vec::new(),
+            names: Vec::new(),
+            by_name: HashMap::new(),
+            provides: HashMap::new(),
+            others: Vec::new(),
+            lowered: RefCell::default(),
+        };
+        let records: usize = indexes.iter().map(|index| index.text.len() / 400).sum();
+        world.by_name.reserve(records);
+        world.packages.reserve(records);
+        for number in 0..indexes.len() {
+            world.scan(number);
+        }
+        for package in installed {
+            world.install(package);
+        }
+        world.collect_provides();
+        world
+    }
+
+    fn scan(&mut self, number: usize) {
+        let index = &self.indexes[number];
+        let base = (number as u64) << 32;
+        let mut rest = index.text.as_str();
+        while !rest.is_empty() && !rest.starts_with("=\n") {
+            let end = memchr::memmem::find(rest.as_bytes(), b"\n\n").unwrap_or(rest.len());
+            let record = &rest[..end];
+            rest = rest.get(end + 2..).unwrap_or("");
+            self.record(number, record, base);
+        }
+        for line in rest.lines().skip(1) {
+            if let Some((name, rank)) = line.split_once('\t') {
+                self.name(name, base + rank.parse::<u64>().unwrap_or(0));
+            }
+        }
+    }
+
+    fn record(&mut self, number: usize, record: &'a str, base: u64) {
+        let mut head = record.split('\n').next().unwrap_or("").split('\t');
+        let mut next = || head.next().unwrap_or("");
+        let (name, version, architecture, flags, rank) = (next(), next(), next(), next(), next());
+        if architecture != self.options.architecture && architecture != "all" {
+            return;
+        }
+        let (_size, sha256) = (next(), next());
+        let group = self.name(name, base + rank.parse::<u64>().unwrap_or(0));
+        let index = Some(number);
+        let package = Package { name, version, architecture, flags, record, index, group, installed: false };
+        if sha256.len() != 64 {
+            self.others.push((package, Out::WeakHash));
+        } else if self.indexes[number].exclude.iter().any(|pattern| matches(pattern, name)) {
+            self.others.push((package, Out::Excluded));
+        } else if !self.is_wanted(&package) {
+            self.others.push((package, Out::Unasked));
+        } else {
+            self.offer(package);
+        }
+    }
+
+    fn is_wanted(&self, package: &Package<'_>) -> bool {
+        let mut pins = self.options.pins.iter().filter(|pin| pin.name == package.name);
+        pins.all(|pin| pin.relation.holds(deb::compare(package.version, &pin.version)))
+    }
+
+    /// Makes `package` the candidate of its name if it beats the present one.
+    fn offer(&mut self, package: Package<'a>) {
+        let name = &mut self.names[package.group as usize];
+        match name.candidate {
+            None => {
+                name.candidate = Some(PackageId(self.packages.len() as u32));
+                self.packages.push(package);
+            }
+            Some(id) => {
+                let present = &mut self.packages[id.0 as usize];
+                let priority = |p: &Package<'_>| p.index.map(|index| self.indexes[index].priority);
+                let better = priority(&package)
+                    .cmp(&priority(present))
+                    .then_with(|| deb::compare(package.version, present.version));
+                let loser = if better.is_gt() { std::mem::replace(present, package) } else { package };
+                self.others.push((loser, Out::Older));
+            }
+        }
+    }
+
+    fn name(&mut self, name: &'a str, rank: u64) -> u32 {
+        let next = self.names.len() as u32;
+        let number = *self.by_name.entry(name).or_insert(next);
+        if number == next {
+            self.names.push(Name { name, candidate: None, installed: None, rank });
+        }
+        number
+    }
+
+    /// A package that targets have. What the repositories know of the same version, they know
+    /// of it too; of another version, only what it provides.
+    fn install(&mut self, installed: &'a Installed) {
+        let Installed { name, version, .. } = installed;
+        let group = self.name(name, u64::MAX);
+        let candidate = self.names[group as usize].candidate;
+        if let Some(id) = candidate
+            && self.packages[id.0 as usize].version == version
+        {
+            self.packages[id.0 as usize].installed = true;
+            self.names[group as usize].installed = Some(id);
+            return;
+        }
+        let exact = self.others.iter().find(|(other, _)| other.name == name && other.version == version);
+        let known = exact.map(|(other, _)| *other).or(candidate.map(|id| self.packages[id.0 as usize]));
+        let mut package = known.unwrap_or(Package {
+            name,
+            version,
+            architecture: installed.architecture.as_deref().unwrap_or(""),
+            flags: "",
+            record: "",
+            index: None,
+            group,
+            installed: true,
+        });
+        (package.version, package.installed) = (version, true);
+        let id = PackageId(self.packages.len() as u32);
+        self.packages.push(package);
+        self.names[group as usize].installed = Some(id);
+    }
+
+    fn collect_provides(&mut self) {
+        for (number, package) in self.packages.iter().enumerate() {
+            let Some(field) = field(package.record, 'P') else { continue };
+            for target in groups(field).filter_map(Target::parse) {
+                let version = match target.version {
+                    None => None,
+                    Some((Relation::Equal, version)) => Some(version),
+                    // Only `=` means anything here.
+                    Some(_) => continue,
+                };
+                self.provides.entry(target.name).or_default().push((PackageId(number as u32), version));
+            }
+        }
+    }
+
+    pub(super) fn package(&self, id: PackageId) -> &Package<'a> {
+        &self.packages[id.0 as usize]
+    }
+
+    /// When the package's name was first heard of.
+    pub(super) fn rank(&self, id: PackageId) -> u64 {
+        self.names[self.package(id).group as usize].rank
+    }
+
+    /// The request `name [relation version]` of a manifest, as a need.
+    pub fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need {
+        let text = match limit {
+            Some((relation, version)) => format!("{name} {relation} {version}"),
+            None => name.to_string(),
+        };
+        let target = Target { name, qualifier: None, version: limit };
+        Need { text, choices: self.choices(&target), ..Need::default() }
+    }
+
+    /// The names of all packages that an Essential system has: those marked so.
+    pub fn essential(&self) -> Vec<&'a str> {
+        let candidates = self.names.iter().filter_map(|name| name.candidate);
+        let essential = candidates.filter(|id| self.package(*id).flags.contains('e'));
+        let mut names: Vec<_> = essential.map(|id| self.package(id).name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The oldest version that the enabled suites have of a package: what a target that was
+    /// installed from them has at least.
+    pub fn oldest(&self, id: PackageId) -> &'a str {
+        let newest = self.package(id);
+        let others = self.others.iter().map(|(other, _)| other).filter(|other| other.name == newest.name);
+        others.map(|other| other.version).fold(newest.version, |oldest, version| {
+            if deb::compare(version, oldest).is_lt() { version } else { oldest }
+        })
+    }
+
+    /// What the repositories say of the file of a package that is not installed.
+    pub fn file(&self, id: PackageId) -> Option<File> {
+        let package = self.package(id);
+        let index = &self.indexes[package.index?];
+        let mut head = package.record.split('\n').next()?.split('\t').skip(5);
+        let size = head.next()?.parse().ok()?;
+        let sha256 = head.next()?.to_string();
+        let filename = head.next()?.trim_start_matches("./").to_string();
+        let urls =
+            index.urls.iter().map(|base| format!("{}/{filename}", base.trim_end_matches('/'))).collect();
+        Some(File { filename, urls, size, sha256, key: index.key.clone() })
+    }
+
+    /// Everything that meets `target`, in apt's order.
+    fn choices(&self, target: &Target<'_>) -> Vec<PackageId> {
+        let mut found = Vec::new();
+        if let Some(number) = self.by_name.get(target.name) {
+            let name = &self.names[*number as usize];
+            // Of an installed package and its upgrade, the installed one will do.
+            for id in [name.installed, name.candidate.filter(|id| Some(*id) != name.installed)] {
+                found.extend(id.filter(|id| self.meets(*id, target, Some(self.package(*id).version))));
+            }
+        }
+        for (id, version) in self.provides.get(target.name).into_iter().flatten() {
+            if !found.contains(id) && self.meets(*id, target, *version) {
+                found.push(*id);
+            }
+        }
+        found.sort_by_key(|id| self.preference(*id, target.name));
+        found
+    }
+
+    fn meets(&self, id: PackageId, target: &Target<'_>, version: Option<&str>) -> bool {
+        let package = self.package(id);
+        let architecture_fits = match target.qualifier {
+            None | Some("native") => true,
+            Some("any") => package.flags.contains('a'),
+            Some(named) => {
+                named == package.architecture
+                    || (package.architecture == "all" && named == self.options.architecture)
+            }
+        };
+        architecture_fits && target.allows(version)
+    }
+
+    /// apt's order of providers (CompareProviders): what is installed, what bears the name,
+    /// essential, important, by priority, and last heard of first.
+    fn preference(&self, id: PackageId, name: &str) -> impl Ord + use<> {
+        let package = self.package(id);
+        let priority = package.flags.as_bytes().first().copied();
+        let rank = self.rank(id);
+        (
+            !package.installed,
+            package.name != name,
+            !package.flags.contains('e'),
+            !package.flags.contains('i'),
+            priority,
+            std::cmp::Reverse(rank),
+        )
+    }
+
+    pub(super) fn lowered(&self, id: PackageId) -> Rc<Lowered> {
+        if let Some(lowered) = self.lowered.borrow().get(&id) {
+            return lowered.clone();
+        }
+        let lowered = Rc::new(self.lower(id));
+        self.lowered.borrow_mut().insert(id, lowered.clone());
+        lowered
+    }
+
+    fn lower(&self, id: PackageId) -> Lowered {
+        let package = self.package(id);
+        let mut needs = Vec::new();
+        // What is installed works already: its needs are met, or no business of ours.
+        let fields: &[(char, bool)] = match (package.installed, self.options.recommends) {
+            (true, _) => &[],
+            (false, false) => &[('R', false), ('D', false)],
+            (false, true) => &[('R', false), ('D', false), ('E', true)],
+        };
+        for (tag, weak) in fields {
+            for group in field(package.record, *tag).into_iter().flat_map(groups) {
+                let mut choices = Vec::new();
+                for target in alternatives(group) {
+                    for choice in self.choices(&target) {
+                        if !choices.contains(&choice) {
+                            choices.push(choice);
+                        }
+                    }
+                }
+                // What is installed comes before every other alternative.
+                choices.sort_by_key(|choice| !self.package(*choice).installed);
+                needs.push(Need { text: group.to_string(), when: Vec::new(), choices, weak: *weak });
+            }
+        }
+        let mut clashes = Vec::new();
+        for (tag, label) in [('C', "Conflicts"), ('B', "Breaks")] {
+            for group in field(package.record, tag).into_iter().flat_map(groups) {
+                let Some(target) = Target::parse(group) else { continue };
+                let with: Vec<_> = self
+                    .choices(&target)
+                    .into_iter()
+                    .filter(|other| self.package(*other).group != package.group)
+                    .collect();
+                if !with.is_empty() {
+                    clashes.push(Clash { text: format!("{label}: {group}"), with });
+                }
+            }
+        }
+        Lowered { needs, clashes }
+    }
+}
+
+impl Provider for World<'_> {
+    fn identity(&self, id: PackageId) -> Identity {
+        let package = self.package(id);
+        let repo = match package.index.filter(|_| !package.installed) {
+            Some(index) => self.indexes[index].repo.clone(),
+            None => "baseline".to_string(),
+        };
+        Identity {
+            name: package.name.to_string(),
+            version: package.version.to_string(),
+            architecture: package.architecture.to_string(),
+            repo,
+        }
+    }
+
+    fn group(&self, id: PackageId) -> GroupId {
+        GroupId(self.package(id).group)
+    }
+
+    fn members(&self, group: GroupId) -> Vec<PackageId> {
+        let name = &self.names[group.0 as usize];
+        let mut members: Vec<_> = name.installed.into_iter().chain(name.candidate).collect();
+        members.dedup();
+        members
+    }
+
+    fn needs(&self, id: PackageId) -> Vec<Need> {
+        self.lowered(id).needs.clone()
+    }
+
+    fn clashes(&self, id: PackageId) -> Vec<Clash> {
+        self.lowered(id).clashes.clone()
+    }
+
+    fn is_installed(&self, id: PackageId) -> bool {
+        self.package(id).installed
+    }
+
+    fn baseline(&self) -> Vec<Need> {
+        let installed = self.names.iter().filter(|name| name.installed.is_some());
+        let needs = installed.map(|name| {
+            let mut choices: Vec<_> = name.installed.into_iter().chain(name.candidate).collect();
+            choices.dedup();
+            Need { text: name.name.to_string(), choices, ..Need::default() }
+        });
+        needs.collect()
+    }
+
+    fn guess(&self, roots: &[Need]) -> Vec<PackageId> {
+        walk::walk(self, roots)
+    }
+
+    fn rejected(&self, text: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for target in alternatives(text) {
+            if let Some(id) = self.by_name.get(target.name).and_then(|n| self.names[*n as usize].candidate) {
+                let package = self.package(id);
+                lines.push(format!("{}, which is not `{target}`", self.label(package)));
+            }
+            for (package, out) in self.others.iter().filter(|(other, _)| other.name == target.name) {
+                let why = match out {
+                    Out::Older => "apt would not take it, for there is a better version",
+                    Out::Excluded => "the manifest excludes it",
+                    Out::WeakHash => "its repo has no SHA256 for it",
+                    Out::Unasked => "the manifest asks for another version",
+                };
+                lines.push(format!("{}: {why}", self.label(package)));
+            }
+            for (id, version) in self.provides.get(target.name).into_iter().flatten() {
+                let provider = self.label(self.package(*id));
+                lines.push(match version {
+                    Some(version) => format!("{provider}, which provides `{} = {version}`", target.name),
+                    None => format!("{provider}, which provides `{}` without a version", target.name),
+                });
+            }
+        }
+        lines
+    }
+}
+
+impl World<'_> {
+    fn label(&self, package: &Package<'_>) -> String {
+        let place = match package.index {
+            Some(index) => format!("{} {}", self.indexes[index].repo, self.indexes[index].suite),
+            None => "baseline".to_string(),
+        };
+        format!("`{} {}` ({place})", package.name, package.version)
+    }
+}
+
+/// The relation field `tag` of a record.
+fn field(record: &str, tag: char) -> Option<&str> {
+    record.split('\n').skip(1).find_map(|line| line.strip_prefix(tag))
+}
+
+/// Names with `*` for any run of characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((front, mut rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(front) else { return false };
+    while let Some((middle, after)) = rest.split_once('*') {
+        let Some(at) = name.find(middle) else { return false };
+        (name, rest) = (&name[at + middle.len()..], after);
+    }
+    name.ends_with(rest)
+}
