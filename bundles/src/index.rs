@@ -122,6 +122,9 @@ pub struct Baseline {
     pub name: String,
     /// `NAME VERSION` of every package in it, sorted.
     pub packages: Vec<String>,
+    /// The needs of bundled packages that these meet, as the packages write them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meets: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,8 +5,80 @@
 
 pub mod baseline;
 pub mod deb;
+pub mod decide;
 pub mod openpgp;
 pub mod provider;
 pub mod rpm;
 pub mod solver;
 pub mod version;
+
+use crate::Tools;
+use crate::manifest::{self, Manifest, RepoSource};
+use baseline::{BadBaseline, Installed};
+use decide::{Locked, Scope};
+use eggo_bundles::Arch;
+use eggo_terminal::Explain;
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Deb(#[from] deb::repository::Error),
+    #[error("{reason} on {arch}")]
+    Unsolvable { arch: Arch, reason: Box<solver::Unsolvable> },
+    #[error("baseline `{}`", .file.display())]
+    ReadBaseline { file: PathBuf, source: io::Error },
+    #[error("baseline `{}`: {reason}", .file.display())]
+    BadBaseline { file: PathBuf, reason: BadBaseline },
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+impl Explain for Error {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Error::Deb(error) => error.notes(),
+            Error::Unsolvable { reason, .. } => reason.notes(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Deb(error) => error.hint(),
+            Error::Unsolvable { reason, .. } => reason.hint(),
+            Error::ReadBaseline { .. } => {
+                Some("capture one on a node: `dpkg-query -W > FILE` or `rpm -qa > FILE`".to_string())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Resolves every package that the manifest asks for, for each of `archs`.
+pub async fn lock(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result<Locked, Error> {
+    if manifest.packages.is_empty() {
+        return Ok(Locked::default());
+    }
+    let is_deb = |source: &RepoSource| matches!(source, RepoSource::DebSystem | RepoSource::Deb { .. });
+    let has_deb = manifest.repos.iter().any(|repo| is_deb(&repo.source));
+    let has_rpm = manifest.repos.iter().any(|repo| !is_deb(&repo.source));
+    let scope = if has_deb && has_rpm { Scope::Known } else { Scope::All };
+    let mut locked = Locked::default();
+    if has_deb {
+        let deb = deb::lock(manifest, archs, scope, &deb::system::System::default(), tools).await?;
+        locked.packages.extend(deb.packages);
+        locked.baselines.extend(deb.baselines);
+    }
+    Ok(locked)
+}
+
+/// The captured baseline for an arch, where the manifest names a file.
+fn read_baseline(manifest: &Manifest, arch: Arch) -> Result<Option<Vec<Installed>>, Error> {
+    let manifest::Baseline::File(template) = &manifest.baseline else { return Ok(None) };
+    let file = manifest.resolve(&template.expand(&manifest.name, &manifest.version, arch));
+    let text = std::fs::read_to_string(&file)
+        .map_err(|source| Error::ReadBaseline { file: file.clone(), source })?;
+    baseline::parse(&text).map(Some).map_err(|reason| Error::BadBaseline { file, reason })
+}

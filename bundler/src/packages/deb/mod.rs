@@ -3,6 +3,138 @@
 pub mod distill;
 pub mod relation;
 pub mod release;
+pub mod repository;
 pub mod sources;
+pub mod system;
 mod walk;
 pub mod world;
+
+use super::baseline::Installed;
+use super::decide::{self, Locked, Scope};
+use super::solver::{self, Request, Unsolvable};
+use super::version::Relation;
+use super::{Error, read_baseline};
+use crate::Tools;
+use crate::manifest::{self, Manifest, RepoSource};
+use eggo_bundles::Arch;
+use repository::Repo;
+use sources::{SignedBy, Source};
+use system::System;
+use world::{Index, Options, Pin, World};
+
+/// apt's chains of dependencies are followed depth first.
+const STACK: usize = 64 << 20;
+
+/// Resolves what the manifest asks of its deb repos.
+pub async fn lock(
+    manifest: &Manifest,
+    archs: &[Arch],
+    scope: Scope,
+    system: &System,
+    tools: Tools<'_>,
+) -> Result<Locked, Error> {
+    let repos = repos(manifest, system)?;
+    let loaded = repository::load(&repos, archs, system, tools).await?;
+    let mut baselines = Vec::new();
+    for arch in archs {
+        baselines.push(read_baseline(manifest, *arch)?);
+    }
+    // Each architecture on a thread of its own: they share nothing.
+    let decided = std::thread::scope(|scope_| {
+        let threads: Vec<_> = loaded
+            .iter()
+            .zip(&baselines)
+            .map(|((arch, indexes), baseline)| {
+                let work = move || decide_arch(manifest, *arch, scope, indexes, baseline.as_deref());
+                std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope_, work)
+            })
+            .collect();
+        let joined = threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => Err(Error::Thread(error)),
+        });
+        joined.collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut locked = Locked::default();
+    for one in decided {
+        locked.packages.extend(one.packages);
+        locked.baselines.extend(one.baselines);
+    }
+    Ok(locked)
+}
+
+fn decide_arch(
+    manifest: &Manifest,
+    arch: Arch,
+    scope: Scope,
+    indexes: &[Index],
+    baseline: Option<&[Installed]>,
+) -> Result<Locked, Error> {
+    let unsolvable = |reason: Unsolvable| Error::Unsolvable { arch, reason: Box::new(reason) };
+    let mut world = World::new(indexes, options(manifest, arch));
+    match (&manifest.baseline, baseline) {
+        (_, Some(installed)) => world.install(
+            installed.iter().map(|p| (p.name.as_str(), p.version.as_str(), p.architecture.as_deref())),
+        ),
+        (manifest::Baseline::Minimal, None) => {
+            let installed = minimal(&world).map_err(unsolvable)?;
+            world.install(installed.into_iter().map(|(name, version)| (name, version, None)));
+        }
+        _ => {}
+    }
+    decide::decide(&world, manifest, arch, scope).map_err(unsolvable)
+}
+
+/// Essential packages and all they need, in the oldest version that the suites have: a target
+/// that was installed from them has at least that.
+fn minimal<'a>(world: &World<'a>) -> Result<Vec<(&'a str, &'a str)>, Unsolvable> {
+    let requests: Vec<Request> = world
+        .essential()
+        .into_iter()
+        .map(|name| Request {
+            need: decide::Catalog::request(world, name, None),
+            asked_by: "the baseline `minimal`".to_string(),
+            roles: Default::default(),
+        })
+        .collect();
+    let solution = solver::solve(world, &requests)?;
+    Ok(solution.chosen.keys().map(|id| world.oldest(*id)).collect())
+}
+
+fn options(manifest: &Manifest, arch: Arch) -> Options {
+    let pins = manifest.packages.iter().filter_map(|request| {
+        let constraint = request.constraint.as_ref()?;
+        let relation = Relation::parse(constraint.relation.as_str())?;
+        Some(Pin { name: request.name.clone(), relation, version: constraint.version.clone() })
+    });
+    Options { architecture: arch.as_str().to_string(), recommends: manifest.recommends, pins: pins.collect() }
+}
+
+fn repos(manifest: &Manifest, system: &System) -> Result<Vec<Repo>, Error> {
+    let mut repos = Vec::new();
+    for repo in &manifest.repos {
+        let mut sources = match &repo.source {
+            RepoSource::DebSystem => system.sources().map_err(repository::Error::from)?,
+            RepoSource::Deb { urls, suites, components } => vec![Source {
+                urls: urls.clone(),
+                suites: suites.clone(),
+                components: components.clone(),
+                architectures: Vec::new(),
+                signed_by: SignedBy::Default,
+                trusted: false,
+                check_valid_until: true,
+                place: manifest.place(repo.line),
+            }],
+            RepoSource::Rpm { .. } | RepoSource::RpmFile { .. } => continue,
+        };
+        for source in &mut sources {
+            source.trusted |= repo.allow_unsigned;
+            if !repo.keys.is_empty() {
+                let files = repo.keys.iter().map(|key| manifest.resolve(key));
+                source.signed_by = SignedBy::Files(files.collect());
+            }
+        }
+        repos.push(Repo { name: repo.name.clone(), sources, exclude: repo.exclude.clone() });
+    }
+    Ok(repos)
+}

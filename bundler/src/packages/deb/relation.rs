@@ -26,8 +26,13 @@ impl<'a> Target<'a> {
         if name.is_empty() {
             return None;
         }
-        let version = match rest.trim_start().strip_prefix('(') {
+        let rest = rest.trim_start();
+        let version = match rest.strip_prefix('(') {
             Some(rest) => Some(parse_version(rest.split_once(')')?.0)?),
+            // As manifests write it.
+            None if rest.starts_with(['=', '>']) || rest.starts_with("< ") || rest.starts_with("<=") => {
+                Some(parse_version(rest)?)
+            }
             None => None,
         };
         Some(Self { name, qualifier, version })

@@ -85,8 +85,9 @@ pub fn parse_list(file: &Path, text: &str) -> Result<Vec<Source>, BadSource> {
             continue;
         };
         let mut source = Source::new(format!("{}:{}", file.display(), number + 1));
+        let place = source.place.clone();
         let malformed =
-            |reason| BadSource::Malformed { place: source.place.clone(), text: line.to_string(), reason };
+            |reason| BadSource::Malformed { place: place.clone(), text: line.to_string(), reason };
         let rest = rest.trim_start();
         let (options, rest) = match rest.strip_prefix('[') {
             Some(rest) => rest.split_once(']').ok_or_else(|| malformed("`[` is never closed"))?,

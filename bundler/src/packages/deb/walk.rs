@@ -192,7 +192,7 @@ impl Walk<'_, '_> {
     fn possible(&self, need: &Need) -> Vec<PackageId> {
         let usable = |id: &PackageId| {
             let state = self.get(*id);
-            !state.discarded && !(state.protected && !state.marked)
+            !state.discarded && (state.marked || !state.protected)
         };
         need.choices.iter().copied().filter(usable).collect()
     }

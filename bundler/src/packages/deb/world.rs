@@ -7,7 +7,7 @@
 
 use super::relation::{Target, alternatives, groups};
 use super::walk;
-use crate::packages::baseline::Installed;
+use crate::packages::decide::{Catalog, File};
 use crate::packages::provider::{Clash, GroupId, Identity, Need, PackageId, Provider};
 use crate::packages::version::{Relation, deb};
 use std::cell::RefCell;
@@ -56,17 +56,6 @@ pub struct Options {
     pub architecture: String,
     pub recommends: bool,
     pub pins: Vec<Pin>,
-}
-
-/// What of a package the repositories say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    pub filename: String,
-    /// Every place where the file is, the preferred one first.
-    pub urls: Vec<String>,
-    pub size: u64,
-    pub sha256: String,
-    pub key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -121,8 +110,7 @@ pub(super) struct Lowered {
 }
 
 impl<'a> World<'a> {
-    /// `installed` is what targets have; the repositories' newest is taken for the rest.
-    pub fn new(indexes: &'a [Index], installed: &'a [Installed], options: Options) -> Self {
+    pub fn new(indexes: &'a [Index], options: Options) -> Self {
         let mut world = Self {
             indexes,
             options,
@@ -139,10 +127,7 @@ impl<'a> World<'a> {
         for number in 0..indexes.len() {
             world.scan(number);
         }
-        for package in installed {
-            world.install(package);
-        }
-        world.collect_provides();
+        world.collect_provides(0);
         world
     }
 
@@ -219,39 +204,49 @@ impl<'a> World<'a> {
         number
     }
 
-    /// A package that targets have. What the repositories know of the same version, they know
-    /// of it too; of another version, only what it provides.
-    fn install(&mut self, installed: &'a Installed) {
-        let Installed { name, version, .. } = installed;
+    /// What targets have, as name, version and perhaps architecture.
+    pub fn install(&mut self, installed: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>)>) {
+        let first_new = self.packages.len();
+        for (name, version, architecture) in installed {
+            self.install_one(name, version, architecture);
+        }
+        self.collect_provides(first_new);
+        self.lowered.borrow_mut().clear();
+    }
+
+    /// What the repositories know of the same version, they know of the installed one too; of
+    /// another version, only what it provides.
+    fn install_one(&mut self, name: &'a str, version: &'a str, architecture: Option<&'a str>) {
         let group = self.name(name, u64::MAX);
+        if self.names[group as usize].installed.is_some() {
+            return;
+        }
         let candidate = self.names[group as usize].candidate;
-        if let Some(id) = candidate
-            && self.packages[id.0 as usize].version == version
-        {
+        if let Some(id) = candidate.filter(|id| self.package(*id).version == version) {
             self.packages[id.0 as usize].installed = true;
             self.names[group as usize].installed = Some(id);
             return;
         }
-        let exact = self.others.iter().find(|(other, _)| other.name == name && other.version == version);
-        let known = exact.map(|(other, _)| *other).or(candidate.map(|id| self.packages[id.0 as usize]));
-        let mut package = known.unwrap_or(Package {
+        let exact = self.others.iter().map(|(other, _)| *other);
+        let exact = exact.clone().find(|other| other.name == name && other.version == version);
+        let known = exact.or(candidate.map(|id| *self.package(id)));
+        let unknown = Package {
             name,
             version,
-            architecture: installed.architecture.as_deref().unwrap_or(""),
+            architecture: architecture.unwrap_or(""),
             flags: "",
             record: "",
             index: None,
             group,
             installed: true,
-        });
-        (package.version, package.installed) = (version, true);
-        let id = PackageId(self.packages.len() as u32);
+        };
+        let package = Package { version, installed: true, ..known.unwrap_or(unknown) };
+        self.names[group as usize].installed = Some(PackageId(self.packages.len() as u32));
         self.packages.push(package);
-        self.names[group as usize].installed = Some(id);
     }
 
-    fn collect_provides(&mut self) {
-        for (number, package) in self.packages.iter().enumerate() {
+    fn collect_provides(&mut self, first: usize) {
+        for (number, package) in self.packages.iter().enumerate().skip(first) {
             let Some(field) = field(package.record, 'P') else { continue };
             for target in groups(field).filter_map(Target::parse) {
                 let version = match target.version {
@@ -274,16 +269,6 @@ impl<'a> World<'a> {
         self.names[self.package(id).group as usize].rank
     }
 
-    /// The request `name [relation version]` of a manifest, as a need.
-    pub fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need {
-        let text = match limit {
-            Some((relation, version)) => format!("{name} {relation} {version}"),
-            None => name.to_string(),
-        };
-        let target = Target { name, qualifier: None, version: limit };
-        Need { text, choices: self.choices(&target), ..Need::default() }
-    }
-
     /// The names of all packages that an Essential system has: those marked so.
     pub fn essential(&self) -> Vec<&'a str> {
         let candidates = self.names.iter().filter_map(|name| name.candidate);
@@ -293,27 +278,14 @@ impl<'a> World<'a> {
         names
     }
 
-    /// The oldest version that the enabled suites have of a package: what a target that was
-    /// installed from them has at least.
-    pub fn oldest(&self, id: PackageId) -> &'a str {
+    /// A package's name and the oldest version that the enabled suites have of it.
+    pub fn oldest(&self, id: PackageId) -> (&'a str, &'a str) {
         let newest = self.package(id);
         let others = self.others.iter().map(|(other, _)| other).filter(|other| other.name == newest.name);
-        others.map(|other| other.version).fold(newest.version, |oldest, version| {
+        let oldest = others.map(|other| other.version).fold(newest.version, |oldest, version| {
             if deb::compare(version, oldest).is_lt() { version } else { oldest }
-        })
-    }
-
-    /// What the repositories say of the file of a package that is not installed.
-    pub fn file(&self, id: PackageId) -> Option<File> {
-        let package = self.package(id);
-        let index = &self.indexes[package.index?];
-        let mut head = package.record.split('\n').next()?.split('\t').skip(5);
-        let size = head.next()?.parse().ok()?;
-        let sha256 = head.next()?.to_string();
-        let filename = head.next()?.trim_start_matches("./").to_string();
-        let urls =
-            index.urls.iter().map(|base| format!("{}/{filename}", base.trim_end_matches('/'))).collect();
-        Some(File { filename, urls, size, sha256, key: index.key.clone() })
+        });
+        (newest.name, oldest)
     }
 
     /// Everything that meets `target`, in apt's order.
@@ -492,6 +464,28 @@ impl Provider for World<'_> {
             }
         }
         lines
+    }
+}
+
+impl Catalog for World<'_> {
+    fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need {
+        let text = match limit {
+            Some((relation, version)) => format!("{name} {relation} {version}"),
+            None => name.to_string(),
+        };
+        let target = Target { name, qualifier: None, version: limit };
+        Need { text, choices: self.choices(&target), ..Need::default() }
+    }
+
+    fn file(&self, id: PackageId) -> Option<File> {
+        let package = self.package(id);
+        let index = &self.indexes[package.index?];
+        let mut head = package.record.split('\n').next()?.split('\t').skip(5);
+        let size = head.next()?.parse().ok()?;
+        let sha256 = head.next()?.parse().ok()?;
+        let filename = head.next()?.trim_start_matches("./");
+        let urls = index.urls.iter().map(|base| format!("{}/{filename}", base.trim_end_matches('/')));
+        Some(File { urls: urls.collect(), size, sha256, key: index.key.clone() })
     }
 }
 

@@ -1,0 +1,430 @@
+//! From a source to its distilled index files: fetched, verified, cached.
+//!
+//! 1. InRelease, or Release with Release.gpg; a repository without a signature only where the
+//!    manifest or the source says so.
+//! 2. Its signature, by the keys of the source; its Valid-Until.
+//! 3. The `Packages` files that it lists, by hash where the repository offers that. A digest
+//!    that does not fit means that the repository changed in between: begin again, once.
+//!
+//! Step 1 asks the server each time; steps 2 and 3 work on what it said, and a `Packages`
+//! file that is known by its digest is not fetched or read again.
+
+use super::distill;
+use super::release::{BadRelease, Listed, Release};
+use super::sources::{SignedBy, Source};
+use super::system::{self, System};
+use super::world::Index;
+use crate::Tools;
+use crate::cache::Remembered;
+use crate::http::{self, Download, Request};
+use crate::packages::openpgp::{Keyring, Signer, Untrusted};
+use eggo_bundles::{Arch, Digest};
+use eggo_terminal::Explain;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use url::Url;
+
+const MAX_RELEASE: u64 = 64 << 20;
+const MAX_DISTILLED: u64 = 512 << 20;
+
+/// A repo of the manifest: some sources under one name.
+#[derive(Debug, Clone)]
+pub struct Repo {
+    pub name: String,
+    pub sources: Vec<Source>,
+    pub exclude: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("repo `{repo}`: cannot fetch {file}")]
+    Fetch { repo: String, file: String, source: Box<http::Error> },
+    #[error("repo `{repo}`: `{url}` is not signed: it has neither InRelease nor Release.gpg")]
+    Unsigned { repo: String, url: String },
+    #[error("repo `{repo}`: `{url}` has no Release file")]
+    NoRelease { repo: String, url: String },
+    #[error("repo `{repo}`: `{url}` is not to be trusted: {reason}")]
+    Untrusted { repo: String, url: String, reason: Untrusted },
+    #[error("repo `{repo}`: no key is known that could vouch for `{url}`")]
+    NoKeys { repo: String, url: String },
+    #[error("repo `{repo}`: key file `{}`", .file.display())]
+    KeyFile { repo: String, file: PathBuf, source: io::Error },
+    #[error("repo `{repo}`: key `{name}`: {reason}")]
+    BadKey { repo: String, name: String, reason: Untrusted },
+    #[error("repo `{repo}`: `{url}` expired on {until} (Valid-Until)")]
+    Expired { repo: String, url: String, until: String },
+    #[error("repo `{repo}`: `{url}` {reason}")]
+    Release { repo: String, url: String, reason: BadRelease },
+    #[error("repo `{repo}`: `{url}` lists no `{path}`")]
+    NotListed { repo: String, url: String, path: String },
+    #[error("repo `{repo}`: `{url}` {reason}")]
+    Packages { repo: String, url: String, reason: distill::Error },
+    #[error(transparent)]
+    System(#[from] system::Error),
+    #[error(transparent)]
+    Cache(#[from] crate::cache::Error),
+}
+
+impl Explain for Error {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Error::Fetch { source, .. } => source.notes(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Error::Fetch { source, .. } => return source.hint(),
+            Error::Unsigned { .. } => {
+                "a repo without signature is used only with `allow-unsigned: true`, and the bundle records it"
+            }
+            Error::NoRelease { .. } => "check the url and the suite; a flat repository's suite ends in `/`",
+            Error::Untrusted { reason: Untrusted::UnknownKey(_), .. } | Error::NoKeys { .. } => {
+                "name the repository's key file with `signed-by`"
+            }
+            Error::Untrusted { reason: Untrusted::ExpiredKey(_), .. } => {
+                "get the repository's present key and name it with `signed-by`"
+            }
+            Error::Untrusted { .. } => "do not use it; try another mirror",
+            Error::Expired { .. } => {
+                "the mirror is out of date: use another one, or turn Check-Valid-Until off in apt's configuration"
+            }
+            Error::System(system::Error::NoSources) => {
+                "write the repo out in the manifest: `url`, `suites`, `components`, `signed-by`"
+            }
+            Error::System(_) | Error::NotListed { .. } => {
+                "mend the source, or write the repo out in the manifest"
+            }
+            _ => return None,
+        };
+        Some(hint.to_string())
+    }
+}
+
+impl Error {
+    /// Whether the repository may have changed between two requests.
+    fn is_race(&self) -> bool {
+        let Error::Fetch { source, .. } = self else { return false };
+        fn stale(error: &http::Error) -> bool {
+            match error {
+                http::Error::WrongDigest { .. } | http::Error::WrongSize { .. } => true,
+                http::Error::Status { status, .. } => *status == 404,
+                http::Error::Mirrors { errors, .. } => errors.iter().any(stale),
+                _ => false,
+            }
+        }
+        stale(source)
+    }
+}
+
+/// The index files of all `repos` for each of `archs`, in the order of the sources.
+pub async fn load(
+    repos: &[Repo],
+    archs: &[Arch],
+    system: &System,
+    tools: Tools<'_>,
+) -> Result<Vec<(Arch, Vec<Index>)>, Error> {
+    let mut suites = Vec::new();
+    for repo in repos {
+        for source in &repo.sources {
+            for suite in &source.suites {
+                suites.push(Suite { repo, source, suite, system, tools });
+            }
+        }
+    }
+    let loaded = futures::future::try_join_all(suites.iter().map(|suite| suite.load(archs))).await?;
+    let mut per_arch: Vec<(Arch, Vec<Index>)> = archs.iter().map(|arch| (*arch, Vec::new())).collect();
+    for (arch, index) in loaded.into_iter().flatten() {
+        if let Some((_, indexes)) = per_arch.iter_mut().find(|(known, _)| *known == arch) {
+            indexes.push(index);
+        }
+    }
+    Ok(per_arch)
+}
+
+/// One suite of one source.
+struct Suite<'a> {
+    repo: &'a Repo,
+    source: &'a Source,
+    suite: &'a str,
+    system: &'a System,
+    tools: Tools<'a>,
+}
+
+impl Suite<'_> {
+    async fn load(&self, archs: &[Arch]) -> Result<Vec<(Arch, Index)>, Error> {
+        match self.load_once(archs).await {
+            Err(error) if error.is_race() => self.load_once(archs).await,
+            result => result,
+        }
+    }
+
+    async fn load_once(&self, archs: &[Arch]) -> Result<Vec<(Arch, Index)>, Error> {
+        let (release, signer) = self.release().await?;
+        let mut found = Vec::new();
+        for arch in archs {
+            let name = arch.as_str();
+            if !self.source.architectures.is_empty() && !self.source.architectures.iter().any(|a| a == name) {
+                continue;
+            }
+            for (label, listed) in self.wanted(&release, name)? {
+                let text = self.distilled(&release, &listed).await?;
+                found.push((*arch, self.index(&label, &release, signer.as_ref(), text)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn index(&self, label: &str, release: &Release, signer: Option<&Signer>, text: String) -> Index {
+        Index {
+            repo: self.repo.name.clone(),
+            suite: label.to_string(),
+            urls: self.source.urls.clone(),
+            key: signer.map(|signer| signer.fingerprint.clone()),
+            priority: release.priority,
+            exclude: self.repo.exclude.clone(),
+            text,
+        }
+    }
+
+    /// The `Packages` files for an architecture, each with a name for messages.
+    fn wanted(&self, release: &Release, arch: &str) -> Result<Vec<(String, Listed)>, Error> {
+        if self.is_flat() {
+            let listed = release.packages("").ok_or_else(|| self.not_listed("Packages"))?;
+            return Ok(vec![(self.suite.to_string(), listed.clone())]);
+        }
+        let mut found = Vec::new();
+        for component in &self.source.components {
+            let folder = |arch: &str| format!("{component}/binary-{arch}/");
+            let label = format!("{}/{component}", self.suite);
+            match release.packages(&folder(arch)) {
+                Some(listed) => found.push((label.clone(), listed.clone())),
+                // A suite may be without an architecture, or have nothing but `all` in it.
+                None if !release.architectures.iter().any(|a| a == arch) => {}
+                None => return Err(self.not_listed(&format!("{}Packages", folder(arch)))),
+            }
+            if release.separate_all
+                && let Some(listed) = release.packages(&folder("all"))
+            {
+                found.push((label, listed.clone()));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn release(&self) -> Result<(Release, Option<Signer>), Error> {
+        let now = SystemTime::now();
+        let (url, text, signer) = self.signed_text(now).await?;
+        let release = Release::parse(&text).map_err(|reason| Error::Release {
+            repo: self.name(),
+            url: url.clone(),
+            reason,
+        })?;
+        if let Some(until) = release.valid_until.filter(|_| self.source.check_valid_until) {
+            let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            if until < i64::try_from(seconds).unwrap_or(i64::MAX) {
+                let until = jiff::Timestamp::from_second(until).map_or(until.to_string(), |t| t.to_string());
+                return Err(Error::Expired { repo: self.name(), url, until });
+            }
+        }
+        Ok((release, signer))
+    }
+
+    /// The Release text and who vouches for it; `None` only where that is allowed.
+    async fn signed_text(&self, now: SystemTime) -> Result<(String, String, Option<Signer>), Error> {
+        if let Some((url, bytes)) = self.fetch("InRelease").await? {
+            if self.source.trusted && self.keyring(&url).is_err() {
+                return Ok((url, strip_signature(&bytes), None));
+            }
+            let keys = self.keyring(&url)?;
+            return match keys.verify_cleartext(&bytes, now) {
+                Ok((text, signer)) => Ok((url, text, Some(signer))),
+                Err(Untrusted::UnknownKey(_)) if self.source.trusted => {
+                    Ok((url, strip_signature(&bytes), None))
+                }
+                Err(reason) => Err(Error::Untrusted { repo: self.name(), url, reason }),
+            };
+        }
+        let Some((url, bytes)) = self.fetch("Release").await? else {
+            return Err(Error::NoRelease {
+                repo: self.name(),
+                url: self.shown(&self.base(&self.source.urls[0])),
+            });
+        };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match self.fetch("Release.gpg").await? {
+            Some((_, signature)) => match self.keyring(&url)?.verify_detached(&signature, &bytes, now) {
+                Ok(signer) => Ok((url, text, Some(signer))),
+                Err(Untrusted::UnknownKey(_)) if self.source.trusted => Ok((url, text, None)),
+                Err(reason) => Err(Error::Untrusted { repo: self.name(), url, reason }),
+            },
+            None if self.source.trusted => Ok((url, text, None)),
+            None => Err(Error::Unsigned { repo: self.name(), url }),
+        }
+    }
+
+    /// A file beside the Release from the first mirror that answers; `None` if none has it.
+    async fn fetch(&self, file: &str) -> Result<Option<(String, Vec<u8>)>, Error> {
+        let mut last = None;
+        for base in &self.source.urls {
+            let url = self.url(&format!("{}{file}", self.base(base)))?;
+            let request = Request::get(url.clone(), MAX_RELEASE);
+            match self.tools.http.metadata(&request, self.tools.cache).await {
+                Ok(answer) => return Ok(Some((http::shown(&url), answer.bytes.to_vec()))),
+                Err(error) if matches!(error.status(), Some(403 | 404 | 410)) => {}
+                Err(error) => last = Some(error),
+            }
+        }
+        match last {
+            Some(error) => Err(self.failed(file, error)),
+            None => Ok(None),
+        }
+    }
+
+    fn keyring(&self, url: &str) -> Result<Keyring, Error> {
+        let repo = || self.name();
+        let mut keyring = Keyring::default();
+        let mut add = |name: String, bytes: &[u8], lenient: bool| match keyring.add(bytes) {
+            Err(_) if lenient => Ok(()),
+            Err(reason) => Err(Error::BadKey { repo: repo(), name, reason }),
+            Ok(()) => Ok(()),
+        };
+        let read = |file: &Path| {
+            std::fs::read(file).map_err(|source| Error::KeyFile { repo: repo(), file: file.into(), source })
+        };
+        match &self.source.signed_by {
+            SignedBy::Files(files) => {
+                for file in files {
+                    add(file.display().to_string(), &read(file)?, false)?;
+                }
+            }
+            SignedBy::Inline(key) => add("of the source".to_string(), key.as_bytes(), false)?,
+            SignedBy::Default | SignedBy::Fingerprints(_) => {
+                for file in self.system.trusted_keys()? {
+                    add(file.display().to_string(), &read(&file)?, true)?;
+                }
+            }
+        }
+        if let SignedBy::Fingerprints(fingerprints) = &self.source.signed_by {
+            keyring = keyring.only(fingerprints);
+        }
+        if keyring.is_empty() {
+            return Err(Error::NoKeys { repo: self.name(), url: url.to_string() });
+        }
+        Ok(keyring)
+    }
+
+    /// The distilled form of an index file, from the cache where it was made before.
+    async fn distilled(&self, release: &Release, listed: &Listed) -> Result<String, Error> {
+        let cache = self.tools.cache;
+        let key = format!("deb-distilled:{}:{}", distill::LAYOUT, listed.sha256);
+        if let Some(entry) = cache.recall(&key)?
+            && let Some(bytes) = cache.read(&entry.sha256, MAX_DISTILLED)?
+            && let Ok(text) = unpack(&bytes)
+        {
+            return Ok(text);
+        }
+        let file = self.packages(release, listed).await?;
+        let (path, name) = (file.clone(), listed.path.clone());
+        let work = tokio::task::spawn_blocking(move || distill_file(&path, &name));
+        let distilled = work.await.expect("distilling does not panic");
+        let (text, packed) = distilled.map_err(|reason| Error::Packages {
+            repo: self.name(),
+            url: self.shown(&format!("{}{}", self.base(&self.source.urls[0]), listed.path)),
+            reason,
+        })?;
+        let size = packed.len() as u64;
+        let sha256: Digest = cache.store_bytes(&packed)?;
+        let remembered =
+            Remembered { url: listed.path.clone(), etag: None, last_modified: None, sha256, size };
+        cache.remember(&key, &remembered)?;
+        // Only the distilled form is needed from now on.
+        cache.discard(&listed.sha256)?;
+        Ok(text)
+    }
+
+    async fn packages(&self, release: &Release, listed: &Listed) -> Result<PathBuf, Error> {
+        let mut urls = Vec::new();
+        for base in &self.source.urls {
+            let base = self.base(base);
+            if release.by_hash {
+                let folder = listed.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let slash = if folder.is_empty() { "" } else { "/" };
+                urls.push(self.url(&format!("{base}{folder}{slash}by-hash/SHA256/{}", listed.sha256))?);
+            }
+            urls.push(self.url(&format!("{base}{}", listed.path))?);
+        }
+        let label = format!("{} {}", self.suite.trim_end_matches('/'), listed.path);
+        let download = Download::new(label, urls).expect(Some(listed.sha256), Some(listed.size));
+        let done = self.tools.http.download(&download, self.tools.cache, self.tools.progress).await;
+        Ok(done.map_err(|error| self.failed(&listed.path, error))?.path)
+    }
+
+    fn is_flat(&self) -> bool {
+        self.suite.ends_with('/')
+    }
+
+    /// The folder of the Release file, with `/` at its end.
+    fn base(&self, url: &str) -> String {
+        let url = url.trim_end_matches('/');
+        match self.suite.trim_start_matches("./") {
+            "" | "/" => format!("{url}/"),
+            flat if self.is_flat() => format!("{url}/{}", flat.trim_start_matches('/')),
+            suite => format!("{url}/dists/{suite}/"),
+        }
+    }
+
+    fn url(&self, text: &str) -> Result<Url, Error> {
+        http::url(text).map_err(|error| self.failed(text, error))
+    }
+
+    fn failed(&self, file: &str, error: http::Error) -> Error {
+        let file = format!("`{file}` of {}", self.suite.trim_end_matches('/'));
+        Error::Fetch { repo: self.name(), file, source: Box::new(error) }
+    }
+
+    fn not_listed(&self, path: &str) -> Error {
+        let url = self.shown(&self.base(&self.source.urls[0]));
+        Error::NotListed { repo: self.name(), url, path: path.to_string() }
+    }
+
+    fn shown(&self, url: &str) -> String {
+        Url::parse(url).map_or(url.to_string(), |url| http::shown(&url))
+    }
+
+    fn name(&self) -> String {
+        self.repo.name.clone()
+    }
+}
+
+fn distill_file(path: &Path, name: &str) -> Result<(String, Vec<u8>), distill::Error> {
+    let file = BufReader::with_capacity(1 << 17, std::fs::File::open(path)?);
+    let mut input: Box<dyn Read> = match name.rsplit_once('.') {
+        Some((_, "xz")) => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
+        Some((_, "gz")) => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        Some((_, "zst")) => Box::new(zstd::stream::read::Decoder::with_buffer(file)?),
+        Some((_, "bz2")) => Box::new(bzip2::bufread::MultiBzDecoder::new(file)),
+        _ => Box::new(file),
+    };
+    let text = distill::distill(&mut input)?;
+    let packed = zstd::bulk::compress(text.as_bytes(), 1)?;
+    Ok((text, packed))
+}
+
+fn unpack(bytes: &[u8]) -> io::Result<String> {
+    let bytes = zstd::stream::decode_all(bytes)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// What stands between the armor of a message whose signature nobody checks.
+fn strip_signature(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((_, body)) = text.split_once("\n\n").filter(|_| text.starts_with("-----BEGIN PGP SIGNED"))
+    else {
+        return text.into_owned();
+    };
+    let body = body.split_once("\n-----BEGIN PGP SIGNATURE").map_or(body, |(body, _)| body);
+    format!("{body}\n")
+}

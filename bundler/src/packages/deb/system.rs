@@ -1,0 +1,162 @@
+//! The machine's own apt setup: its sources, its keys, and the few settings that matter here.
+//! apt itself need not be installed.
+
+use super::sources::{self, BadSource, SignedBy, Source};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A root folder with apt's files below it: `/`, or a test's.
+#[derive(Debug, Clone)]
+pub struct System {
+    root: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Source(#[from] BadSource),
+    #[error("cannot read `{}`", .file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("this machine has no apt sources")]
+    NoSources,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self::at("/")
+    }
+}
+
+impl System {
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// All enabled sources, in apt's order.
+    pub fn sources(&self) -> Result<Vec<Source>, Error> {
+        let mut found = Vec::new();
+        let main = self.path("etc/apt/sources.list");
+        let mut files = if main.exists() { vec![main] } else { Vec::new() };
+        files.extend(self.files_in("etc/apt/sources.list.d", &["list", "sources"])?);
+        for file in files {
+            let text = std::fs::read_to_string(&file)
+                .map_err(|source| Error::Read { file: file.clone(), source })?;
+            match file.extension() {
+                Some(extension) if extension == "sources" => {
+                    found.extend(sources::parse_deb822(&file, &text)?)
+                }
+                _ => found.extend(sources::parse_list(&file, &text)?),
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::NoSources);
+        }
+        let check_valid_until = self.check_valid_until()?;
+        for source in &mut found {
+            source.check_valid_until &= check_valid_until;
+            // Key files are named as the machine sees them.
+            if let SignedBy::Files(files) = &mut source.signed_by {
+                for file in files {
+                    *file = self.path(file.strip_prefix("/").unwrap_or(file));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The key files that are trusted for every source that names none. A machine without
+    /// apt has no such list: there, the archives' own keyrings.
+    pub fn trusted_keys(&self) -> Result<Vec<PathBuf>, Error> {
+        let single = self.path("etc/apt/trusted.gpg");
+        let mut files = if single.exists() { vec![single] } else { Vec::new() };
+        files.extend(self.files_in("etc/apt/trusted.gpg.d", &["gpg", "asc"])?);
+        if files.is_empty() {
+            let keyrings = self.files_in("usr/share/keyrings", &["gpg", "asc"])?;
+            let is_archive = |file: &PathBuf| {
+                file.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("-archive-keyring"))
+            };
+            files.extend(keyrings.into_iter().filter(is_archive));
+        }
+        Ok(files)
+    }
+
+    /// `Acquire::Check-Valid-Until` of the last file of apt.conf.d that sets it.
+    fn check_valid_until(&self) -> Result<bool, Error> {
+        let mut check = true;
+        let mut files = self.files_in("etc/apt/apt.conf.d", &["", "conf"])?;
+        files.push(self.path("etc/apt/apt.conf"));
+        for file in files {
+            let Ok(text) = std::fs::read_to_string(&file) else { continue };
+            check = setting(&text, "Acquire::Check-Valid-Until")
+                .map_or(check, |value| value != "false" && value != "0");
+        }
+        Ok(check)
+    }
+
+    fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// The files of a folder with one of these extensions, sorted as apt does: by name.
+    fn files_in(&self, folder: &str, extensions: &[&str]) -> Result<Vec<PathBuf>, Error> {
+        let folder = self.path(folder);
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(Error::Read { file: folder, source }),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|source| Error::Read { file: folder.clone(), source })?.path();
+            let extension = path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
+            if extensions.contains(&extension.as_str()) && path.is_file() {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+/// The value of a setting on one line: `Scope::Name "value";`. Nested scopes are not read.
+fn setting(text: &str, name: &str) -> Option<String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.starts_with('#'));
+    let mut found = None;
+    for line in lines {
+        let Some((front, value)) = line.split_at_checked(name.len()) else { continue };
+        let value = value.trim().trim_end_matches(';').trim().trim_matches('"');
+        if front.eq_ignore_ascii_case(name) && !value.is_empty() && !value.starts_with(':') {
+            found = Some(value.to_string());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_both_styles_in_order_with_keys_below_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let apt = root.path().join("etc/apt");
+        for folder in ["sources.list.d", "apt.conf.d", "trusted.gpg.d"] {
+            std::fs::create_dir_all(apt.join(folder)).unwrap();
+        }
+        let write = |path: &str, text: &str| std::fs::write(apt.join(path), text).unwrap();
+        write("sources.list", "deb http://one/ s main\n");
+        write("sources.list.d/b.list", "deb [signed-by=/usr/k.gpg] http://three/ s main\n");
+        write("sources.list.d/a.sources", "Types: deb\nURIs: http://two/\nSuites: s\nComponents: main\n");
+        write("sources.list.d/c.list.disabled", "deb http://four/ s main\n");
+        write("apt.conf.d/99x", "// words\nacquire::check-valid-until \"false\";\n");
+        write("trusted.gpg.d/k.asc", "");
+        let system = System::at(root.path());
+        let sources = system.sources().unwrap();
+        let urls: Vec<&str> = sources.iter().map(|source| source.urls[0].as_str()).collect();
+        assert_eq!(urls, ["http://one/", "http://two/", "http://three/"]);
+        assert!(sources.iter().all(|source| !source.check_valid_until));
+        assert_eq!(sources[2].signed_by, SignedBy::Files(vec![root.path().join("usr/k.gpg")]));
+        assert_eq!(system.trusted_keys().unwrap(), [apt.join("trusted.gpg.d/k.asc")]);
+        assert!(matches!(System::at("/nowhere").sources(), Err(Error::NoSources)));
+    }
+}

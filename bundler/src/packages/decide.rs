@@ -1,0 +1,137 @@
+//! From a manifest's package names to lines of the lock, for one architecture and over any
+//! format's [`Catalog`].
+
+use super::provider::{Need, PackageId, Provider};
+use super::solver::{self, Chosen, Request, Requirer, Solution, Unsolvable};
+use super::version::Relation;
+use crate::lock::LockedPackage;
+use crate::manifest::{self, Manifest, PackageRequest};
+use eggo_bundles::index::Baseline;
+use eggo_bundles::{Arch, Digest};
+use std::collections::BTreeSet;
+
+/// A world of packages that can also say where their files are.
+pub trait Catalog: Provider {
+    /// What the manifest asks for, as a need.
+    fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need;
+
+    /// Where the file of a package is; `None` for what only the baseline has.
+    fn file(&self, package: PackageId) -> Option<File>;
+}
+
+/// A package's file as the metadata describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Every place where it is, the preferred one first.
+    pub urls: Vec<String>,
+    pub size: u64,
+    pub sha256: Digest,
+    /// Fingerprint of the key that vouches for the metadata; `None`: nobody does.
+    pub key: Option<String>,
+}
+
+/// Lines of the lock.
+#[derive(Debug, Clone, Default)]
+pub struct Locked {
+    pub packages: Vec<LockedPackage>,
+    pub baselines: Vec<Baseline>,
+}
+
+/// Which requests a format's worlds are asked to meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    All,
+    /// Those it knows a package for: the manifest has repos of another format too.
+    Known,
+}
+
+/// Solves all requests of `manifest` for `arch`.
+pub fn decide(
+    catalog: &dyn Catalog,
+    manifest: &Manifest,
+    arch: Arch,
+    scope: Scope,
+) -> Result<Locked, Unsolvable> {
+    let requests: Vec<Request> = manifest
+        .packages
+        .iter()
+        .map(|request| to_request(catalog, manifest, request))
+        .filter(|request| scope == Scope::All || !request.need.choices.is_empty())
+        .collect();
+    let solution = solver::solve(catalog, &requests)?;
+    let packages = solution
+        .chosen
+        .iter()
+        .filter_map(|(id, chosen)| lock_package(catalog, &requests, arch, *id, chosen))
+        .collect();
+    let baselines = vec![lock_baseline(catalog, manifest, arch, &solution)];
+    Ok(Locked { packages, baselines })
+}
+
+fn to_request(catalog: &dyn Catalog, manifest: &Manifest, request: &PackageRequest) -> Request {
+    let limit = request.constraint.as_ref().and_then(|constraint| {
+        let relation = Relation::parse(constraint.relation.as_str())?;
+        Some((relation, constraint.version.as_str()))
+    });
+    Request {
+        need: catalog.request(&request.name, limit),
+        asked_by: format!("{}, role `{}`", manifest.place(request.line), request.role),
+        roles: BTreeSet::from([request.role]),
+    }
+}
+
+fn lock_package(
+    catalog: &dyn Catalog,
+    requests: &[Request],
+    arch: Arch,
+    id: PackageId,
+    chosen: &Chosen,
+) -> Option<LockedPackage> {
+    let identity = catalog.identity(id);
+    let mut file = catalog.file(id)?;
+    let url = (!file.urls.is_empty()).then(|| file.urls.remove(0))?;
+    let required_by: BTreeSet<String> = chosen
+        .required_by
+        .iter()
+        .flat_map(|requirer| match requirer {
+            Requirer::Request(number) => {
+                requests[*number].roles.iter().map(|role| format!("role {role}")).collect()
+            }
+            Requirer::Package(by) => vec![catalog.identity(*by).name],
+            Requirer::Baseline(_) => vec!["baseline".to_string()],
+        })
+        .collect();
+    Some(LockedPackage {
+        name: identity.name,
+        version: identity.version,
+        arch,
+        architecture: identity.architecture,
+        repo: identity.repo,
+        url,
+        sha256: file.sha256,
+        size: file.size,
+        mirrors: file.urls,
+        roles: chosen.roles.iter().copied().collect(),
+        required_by: required_by.into_iter().collect(),
+        key: file.key,
+    })
+}
+
+fn lock_baseline(catalog: &dyn Catalog, manifest: &Manifest, arch: Arch, solution: &Solution) -> Baseline {
+    let installed = catalog.baseline().into_iter().filter_map(|need| need.choices.first().copied());
+    let mut packages: Vec<String> = installed
+        .map(|id| {
+            let identity = catalog.identity(id);
+            format!("{} {}", identity.name, identity.version)
+        })
+        .collect();
+    packages.sort();
+    let meets: BTreeSet<String> = solution.met_by_baseline.iter().map(|(need, _)| need.clone()).collect();
+    let name = match &manifest.baseline {
+        manifest::Baseline::Minimal => "minimal".to_string(),
+        manifest::Baseline::None => "none".to_string(),
+        manifest::Baseline::File(file) => file.to_string(),
+    };
+    Baseline { arch, name, packages, meets: meets.into_iter().collect() }
+}
