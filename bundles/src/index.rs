@@ -18,6 +18,9 @@ pub struct Index {
     /// A delta names the index digest of the only bundle it can be applied to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Digest>,
+    /// In a delta: the content that it carries itself, sorted. Everything else is the parent's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<Digest>,
     /// Every file of the full bundle, sorted by path. In a delta, those the parent has are listed too.
     pub items: Vec<Item>,
     /// The images that the `image` items make up.
@@ -135,6 +138,35 @@ pub struct Sbom {
 }
 
 impl Index {
+    pub fn new(name: impl Into<String>, version: impl Into<String>, archs: Vec<Arch>) -> Self {
+        Self {
+            format: FORMAT,
+            name: name.into(),
+            version: version.into(),
+            archs,
+            parent: None,
+            carried: Vec::new(),
+            items: Vec::new(),
+            images: Vec::new(),
+            baselines: Vec::new(),
+            sbom: None,
+        }
+    }
+
+    pub fn with_items(mut self, items: Vec<Item>) -> Self {
+        self.items = items;
+        self
+    }
+
+    /// The index of the full bundle that this delta and its parent make up.
+    pub fn full(&self) -> Self {
+        Self { parent: None, carried: Vec::new(), ..self.clone() }
+    }
+
+    pub fn item(&self, path: &str) -> Option<&Item> {
+        self.items.iter().find(|item| item.path == path)
+    }
+
     /// The canonical bytes: what is signed, written and named by a delta.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec_pretty(self).expect("an index has only JSON types");
@@ -212,5 +244,42 @@ impl FromStr for Role {
             "worker" | "node" => Ok(Role::Worker),
             _ => Err(UnknownRole(text.to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An item with this path and content.
+    pub(crate) fn item(path: &str, content: &[u8]) -> Item {
+        let mut parts = path.split('/');
+        let arch = parts.next().unwrap().parse().unwrap();
+        let room = parts.next().unwrap();
+        Item {
+            path: path.to_string(),
+            arch,
+            kind: Kind::ALL.into_iter().find(|kind| kind.room() == room).unwrap(),
+            name: path.rsplit('/').next().unwrap().to_string(),
+            version: String::new(),
+            size: content.len() as u64,
+            sha256: Digest::of(content),
+            roles: Vec::new(),
+            dst: None,
+            mode: None,
+            link: None,
+            requires: Vec::new(),
+            source: Source::default(),
+        }
+    }
+
+    #[test]
+    fn a_delta_without_its_parent_is_the_full_index() {
+        let full = Index::new("n", "1", vec![Arch::Amd64]).with_items(vec![item("amd64/file/a", b"x")]);
+        let mut delta = full.clone();
+        delta.parent = Some(Digest::of(b"parent"));
+        delta.carried = vec![Digest::of(b"x")];
+        assert_ne!(delta.to_bytes(), full.to_bytes());
+        assert_eq!(delta.full().to_bytes(), full.to_bytes());
     }
 }

@@ -2,12 +2,31 @@
 //! seekable writer and reader. Nothing here knows a network or a host.
 
 pub mod arch;
+pub mod content;
 pub mod digest;
 pub mod dst;
+pub mod entries;
+pub mod error;
+mod gzip;
 pub mod index;
+pub mod keys;
 pub mod layout;
+mod output;
+pub mod parts;
 pub mod progress;
+pub mod reader;
+pub mod rules;
+pub mod sbom;
+mod seal;
+mod table;
+mod tape;
+pub mod writer;
 
 pub use arch::Arch;
 pub use digest::Digest;
+pub use error::{Error, Refusal};
 pub use index::{Image, Index, Item, Kind, Role, Source};
+pub use keys::{KeyPair, PublicKey, SecretKey, TrustedKeys};
+pub use reader::{Bundle, Readable, Untrusted, Unverified, Verified};
+pub use seal::{Sealed, seal, seal_delta};
+pub use writer::{Content, Store, WriteError, Written, write};

@@ -1,0 +1,113 @@
+//! A file that appears whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// A file in the making. Where the file system can, it has no name until it is finished, so
+/// that not even a killed process leaves anything behind; else it has a temporary one.
+pub struct Output {
+    file: File,
+    target: PathBuf,
+    named: Option<tempfile::TempPath>,
+}
+
+impl Output {
+    pub fn create(target: &Path) -> io::Result<Self> {
+        let folder = folder_of(target);
+        let nameless = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .mode(0o644)
+            .custom_flags(rustix::fs::OFlags::TMPFILE.bits() as i32)
+            .open(folder);
+        let target = target.to_path_buf();
+        // Without /proc a nameless file can never get a name.
+        if let Ok(file) = nameless
+            && proc_path(&file).exists()
+        {
+            return Ok(Self { file, target, named: None });
+        }
+        let (file, path) = temporary(&target)?.into_parts();
+        Ok(Self { file, target, named: Some(path) })
+    }
+
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Puts the file under its name, with all its bytes on the disk.
+    pub fn finish(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        match self.named {
+            Some(path) => path.persist(&self.target).map_err(|error| error.error)?,
+            None => give_name(&self.file, &self.target)?,
+        }
+        // The name as well; a file system that cannot do it (FAT) has done what it can.
+        let _ = File::open(folder_of(&self.target)).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+/// Writes a small file in the same way.
+pub fn write_whole(target: &Path, bytes: &[u8]) -> io::Result<()> {
+    use io::Write as _;
+    let mut output = Output::create(target)?;
+    output.file().write_all(bytes)?;
+    output.finish()
+}
+
+fn folder_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn temporary(target: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .suffix(".tmp")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder_of(target))
+}
+
+fn proc_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// A link cannot replace a file, a rename can: link to a temporary name first.
+fn give_name(file: &File, target: &Path) -> io::Result<()> {
+    let placeholder = temporary(target)?.into_temp_path();
+    fs::remove_file(&placeholder)?;
+    let here = rustix::fs::CWD;
+    rustix::fs::linkat(here, proc_path(file), here, &*placeholder, rustix::fs::AtFlags::SYMLINK_FOLLOW)?;
+    placeholder.persist(target).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn nothing_is_seen_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("bundle.tar.gz");
+        fs::write(&target, "old").unwrap();
+        let mut output = Output::create(&target).unwrap();
+        output.file().write_all(b"new").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        drop(output);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+
+        let mut output = Output::create(&target).unwrap();
+        output.file().write_all(b"new").unwrap();
+        output.finish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

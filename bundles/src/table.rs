@@ -1,0 +1,168 @@
+//! The table of members at the end of a bundle, and the footer that finds it.
+//!
+//! Both are empty gzip members with an extra field, so the bundle stays a plain `.tar.gz`.
+//! The table is no proof of anything: what it leads to is checked against the index. But
+//! it holds a CRC-32 of each member's bytes, so a flipped bit is found even where a
+//! decompressor does not look.
+
+use crate::digest::Hasher;
+use crate::gzip::{extra_data, extra_member, extra_member_length};
+
+const TABLE: [u8; 2] = *b"ET";
+const FOOTER: [u8; 2] = *b"EF";
+const MAGIC: [u8; 8] = *b"EGGO\x01\0\0\0";
+const RECORD: usize = 12;
+/// Records in one table member: busybox takes no extra field over 16 KiB.
+const RECORDS: usize = 1024;
+const FOOTER_DATA: usize = 8 + 8 + 8 + 32;
+/// The number of bytes at the end of a bundle that find all others.
+pub const FOOTER_LENGTH: usize = extra_member_length(FOOTER_DATA);
+/// Four TiB in members of one MiB.
+const MOST_MEMBERS: u64 = 4 << 20;
+
+/// One gzip member of the bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    pub length: u64,
+    /// CRC-32 of the member's own bytes, header and trailer included.
+    pub crc: u32,
+}
+
+/// Where the table stands, according to the footer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footer {
+    pub offset: u64,
+    pub members: u64,
+    checksum: [u8; 32],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadTable {
+    #[error("the footer is missing")]
+    NoFooter,
+    #[error("the footer does not fit the file's length")]
+    Misplaced,
+    #[error("the table of members is damaged")]
+    Damaged,
+}
+
+/// Everything behind the last entry: table members, then the footer.
+pub fn tail(members: &[Member]) -> Vec<u8> {
+    let offset: u64 = members.iter().map(|member| member.length).sum();
+    let mut bytes = Vec::new();
+    for records in members.chunks(RECORDS) {
+        let data: Vec<u8> = records
+            .iter()
+            .flat_map(|member| [&member.length.to_le_bytes()[..], &member.crc.to_le_bytes()].concat())
+            .collect();
+        bytes.extend(extra_member(TABLE, &data));
+    }
+    let checksum = checksum(&bytes, offset, members.len() as u64);
+    let mut data = front(offset, members.len() as u64).to_vec();
+    data.extend(checksum);
+    bytes.extend(extra_member(FOOTER, &data));
+    bytes
+}
+
+impl Footer {
+    /// Reads the last [`FOOTER_LENGTH`] bytes of a bundle that is `length` long.
+    pub fn parse(bytes: &[u8], length: u64) -> Result<Self, BadTable> {
+        let data = extra_data(FOOTER, bytes).filter(|data| data.len() == FOOTER_DATA);
+        let data = data.and_then(|data| data.strip_prefix(&MAGIC)).ok_or(BadTable::NoFooter)?;
+        let number = |at: usize| data[at..at + 8].try_into().map(u64::from_le_bytes);
+        let (Ok(offset), Ok(members)) = (number(0), number(8)) else { return Err(BadTable::NoFooter) };
+        let footer =
+            Self { offset, members, checksum: data[16..].try_into().map_err(|_| BadTable::NoFooter)? };
+        let fits = members <= MOST_MEMBERS
+            && offset.checked_add(footer.table_length() + FOOTER_LENGTH as u64) == Some(length);
+        if fits { Ok(footer) } else { Err(BadTable::Misplaced) }
+    }
+
+    pub fn table_length(&self) -> u64 {
+        let whole = self.members / RECORDS as u64 * extra_member_length(RECORDS * RECORD) as u64;
+        match (self.members % RECORDS as u64) as usize {
+            0 => whole,
+            rest => whole + extra_member_length(rest * RECORD) as u64,
+        }
+    }
+
+    /// Reads the table that this footer speaks of.
+    pub fn members(&self, table: &[u8]) -> Result<Vec<Member>, BadTable> {
+        if checksum(table, self.offset, self.members) != self.checksum {
+            return Err(BadTable::Damaged);
+        }
+        let mut members = Vec::new();
+        for piece in table.chunks(extra_member_length(RECORDS * RECORD)) {
+            let data = extra_data(TABLE, piece).ok_or(BadTable::Damaged)?;
+            let (records, rest) = data.as_chunks::<RECORD>();
+            if !rest.is_empty() {
+                return Err(BadTable::Damaged);
+            }
+            members.extend(records.iter().map(|record| {
+                let [a, b, c, d, e, f, g, h, i, j, k, l] = *record;
+                Member {
+                    length: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+                    crc: u32::from_le_bytes([i, j, k, l]),
+                }
+            }));
+        }
+        let sum = members.iter().try_fold(0_u64, |sum, member| sum.checked_add(member.length));
+        if members.len() as u64 == self.members && sum == Some(self.offset) {
+            Ok(members)
+        } else {
+            Err(BadTable::Damaged)
+        }
+    }
+}
+
+fn front(offset: u64, members: u64) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..16].copy_from_slice(&offset.to_le_bytes());
+    bytes[16..].copy_from_slice(&members.to_le_bytes());
+    bytes
+}
+
+fn checksum(table: &[u8], offset: u64, members: u64) -> [u8; 32] {
+    let mut hasher = Hasher::new();
+    hasher.update(table);
+    hasher.update(&front(offset, members));
+    *hasher.finish().as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_any_length_is_found_from_the_end() {
+        for count in [0, 1, 1023, 1024, 1025, 5000] {
+            let members: Vec<Member> =
+                (0..count).map(|n| Member { length: 20 + n, crc: (n as u32).wrapping_mul(77) }).collect();
+            let offset: u64 = members.iter().map(|member| member.length).sum();
+            let tail = tail(&members);
+            let (table, footer) = tail.split_at(tail.len() - FOOTER_LENGTH);
+            let footer = Footer::parse(footer, offset + tail.len() as u64).unwrap();
+            assert_eq!(footer.table_length(), table.len() as u64);
+            assert_eq!(footer.members(table).unwrap(), members);
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let tail = tail(&[Member { length: 30, crc: 1 }, Member { length: 40, crc: 2 }]);
+        let length = 70 + tail.len() as u64;
+        for bit in 0..tail.len() * 8 {
+            let mut changed = tail.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let (table, footer) = changed.split_at(changed.len() - FOOTER_LENGTH);
+            let outcome = Footer::parse(footer, length).and_then(|footer| {
+                if footer.table_length() != table.len() as u64 {
+                    return Err(BadTable::Misplaced);
+                }
+                footer.members(table)
+            });
+            assert!(outcome.is_err(), "bit {bit}");
+        }
+    }
+}
