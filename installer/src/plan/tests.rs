@@ -51,6 +51,7 @@ fn index(lines: &str) -> Index {
         items,
         images: Vec::new(),
         baselines: Vec::new(),
+        carried: Vec::new(),
         sbom: None,
     }
 }
