@@ -74,6 +74,21 @@ impl Cluster {
         Self { config, nodes, run, shelf, state, pki: OnceLock::new() }
     }
 
+    /// The same cluster with another config: nodes that it does not have are left out.
+    pub fn with_config(&self, config: Arc<Config>) -> Self {
+        let nodes = self.nodes.iter().filter_map(|node| {
+            let host = config.hosts.iter().find(|host| host.name == node.host.name)?;
+            Some(Node::new(host.clone(), node.remote.clone()))
+        });
+        let nodes = nodes.collect();
+        Self::new(config.clone(), nodes, self.run.clone(), self.shelf.clone(), self.state.clone())
+    }
+
+    /// The same cluster, whose nodes are looked at anew: their programs have changed.
+    pub fn afresh(&self) -> Self {
+        self.with_config(self.config.clone())
+    }
+
     /// The nodes with a role, in the order of deploy.yaml.
     pub fn with_role(&self, role: Role) -> Vec<&Node> {
         self.nodes.iter().filter(|node| node.host.has(role)).collect()
@@ -110,12 +125,19 @@ impl Cluster {
 
     /// The administrator's kubeconfig for one server. It never lies on a node.
     pub fn admin_kubeconfig(&self, server: &str) -> Result<Zeroizing<String>, Report> {
+        let leaf = self.pki()?.leaf(None, &self.admin_row(), Reuse::WhenGood, Timestamp::now())?;
+        self.kubeconfig(server, "kubernetes-admin", &leaf)
+    }
+
+    pub fn renew_admin(&self) -> Result<(), Report> {
+        self.pki()?.leaf(None, &self.admin_row(), Reuse::Never, Timestamp::now())?;
+        Ok(())
+    }
+
+    fn admin_row(&self) -> Row {
         let api = self.api_names();
         let ip = self.config.service.gateway;
-        let subject = Subject { name: "admin", ip, holds: &[Holder::Control], api: &api };
-        let row = table::rows(&subject).remove(0);
-        let leaf = self.pki()?.leaf(None, &row, Reuse::WhenGood, Timestamp::now())?;
-        self.kubeconfig(server, "kubernetes-admin", &leaf)
+        table::rows(&Subject { name: "admin", ip, holds: &[Holder::Control], api: &api }).remove(0)
     }
 
     pub fn kubeconfig(&self, server: &str, user: &str, leaf: &Leaf) -> Result<Zeroizing<String>, Report> {

@@ -2,10 +2,14 @@
 //!
 //! [`flags`] and [`files`] decide what every component is told, from the config and from what
 //! the node has ([`probe`]); they do no I/O. [`phases`] is the list of what is done, in order; each
-//! phase is a module below [`deploy`]. How content gets onto a node is not decided here.
+//! phase is a module below [`deploy`]. What comes after a deploy stands beside it: [`certs`], [`delete`],
+//! [`upgrade`], [`status`], [`etcd_data`]. How content gets onto a node is not decided here.
 
+pub mod certs;
 pub mod context;
+pub mod delete;
 pub mod deploy;
+pub mod etcd_data;
 pub mod files;
 pub mod flags;
 pub mod kubectl;
@@ -13,6 +17,8 @@ pub mod paths;
 pub mod phases;
 pub mod probe;
 pub mod service;
+pub mod status;
+pub mod upgrade;
 pub mod version;
 pub mod yaml;
 

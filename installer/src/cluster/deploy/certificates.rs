@@ -18,6 +18,16 @@ fn make(cluster: &Cluster) -> Result<(), Report> {
             cluster.leaf(&node.host, row.path)?;
         }
     }
+    write_admin(cluster)
+}
+
+/// The administrator's certificate anew.
+pub fn renew_admin(cluster: &Cluster) -> Result<(), Report> {
+    cluster.renew_admin()?;
+    write_admin(cluster)
+}
+
+fn write_admin(cluster: &Cluster) -> Result<(), Report> {
     let text = cluster.admin_kubeconfig(&cluster.endpoint())?;
     let path = cluster.state.join("admin.conf");
     write_private(&path, text.as_bytes())

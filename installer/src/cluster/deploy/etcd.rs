@@ -19,9 +19,11 @@ use serde_json::Value;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
+/// The member on the same node.
+pub const LOCAL: &str = "https://127.0.0.1:2379";
 
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
-    let members = cluster.with_role(Role::Etcd);
+    let members = in_order(cluster).await.map_err(PhaseError::Whole)?;
     wake(cluster, &members).await?;
     for (index, node) in members.iter().enumerate() {
         let before = &members[..index];
@@ -30,6 +32,17 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
             .map_err(|report| failed_on(&cluster.run, &node.host.name, report))?;
     }
     Ok(())
+}
+
+/// Members that have data come first, whatever place deploy.yaml gives to the new ones.
+async fn in_order(cluster: &Cluster) -> Result<Vec<&Node>, Report> {
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for node in cluster.with_role(Role::Etcd) {
+        let list = if node.probe(&cluster.config).await?.etcd_data { &mut old } else { &mut new };
+        list.push(node);
+    }
+    old.extend(new);
+    Ok(old)
 }
 
 /// Members that have data need each other to start: after a power cut none comes up alone.
@@ -64,7 +77,7 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
         files: certificates(cluster, &node.host)?,
         depends: scope.version.to_string(),
         before: format!("mkdir -p -m 0700 {}", paths::ETCD_DATA),
-        works: Some(format!("{} endpoint health", etcdctl("https://127.0.0.1:2379"))),
+        works: Some(format!("{} endpoint health", etcdctl(LOCAL))),
         limit: LIMIT,
         undo: vec![Undo::tree(paths::ETCD_DATA)],
         ..Service::new("etcd")
@@ -81,37 +94,40 @@ async fn introduce(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
         .undo(Undo::Folder { path: "/etc/etcd".into() })
         .always();
     let work = || async {
-        let known = match before.first() {
-            Some(first) => members(first).await?,
-            None => Vec::new(),
+        let own = format!("{}={}", node.host.name, peer_url(&node.host));
+        let text = match before.first() {
+            None => files::environment(&cluster.config, &[own], files::Beginning::New),
+            Some(first) => {
+                let mut cluster_urls = add(first, node).await?;
+                cluster_urls.push(own);
+                files::environment(&cluster.config, &cluster_urls, files::Beginning::Existing)
+            }
         };
-        let url = peer_url(&node.host);
-        if let Some(first) = before.first() {
-            let listed = known.iter().find(|member| member.peer_urls.contains(&url));
-            // It was a member once and has lost its data: it comes back as a new one.
-            if let Some(lost) = listed.filter(|member| member.started()) {
-                remove(first, lost).await?;
-            }
-            if listed.is_none_or(Member::started) {
-                let add = format!(
-                    "{} member add {} --peer-urls={}",
-                    etcdctl("https://127.0.0.1:2379"),
-                    quote(&node.host.name),
-                    quote(&url)
-                );
-                let script = until(&add, LIMIT);
-                first.remote.run(Command::sh("add the etcd member", script).once()).await?;
-            }
-        }
-        let mut hosts: Vec<&config::Host> = before.iter().map(|node| &node.host).collect();
-        hosts.push(&node.host);
-        let beginning = if before.is_empty() { files::Beginning::New } else { files::Beginning::Existing };
-        let text = files::environment(&cluster.config, &hosts, beginning);
         node.remote.write_file(RemoteFile::new(paths::ETCD_CONFIG, text)).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;
     Ok(())
+}
+
+/// Makes `node` a member, by way of `first`; returns `NAME=URL` of the others.
+async fn add(first: &Node, node: &Node) -> Result<Vec<String>, Report> {
+    let url = peer_url(&node.host);
+    let known = members(first).await?;
+    let listed = known.iter().find(|member| member.peer_urls.contains(&url));
+    // It was a member once and has lost its data: it comes back as a new one.
+    if let Some(lost) = listed.filter(|member| member.started()) {
+        remove(first, lost).await?;
+    }
+    if listed.is_none_or(Member::started) {
+        let add =
+            format!("{} member add {} --peer-urls={}", etcdctl(LOCAL), quote(&node.host.name), quote(&url));
+        first.remote.run(Command::sh("add the etcd member", until(&add, LIMIT)).once()).await?;
+    }
+    let others = known.iter().filter(|member| !member.peer_urls.contains(&url));
+    Ok(others
+        .flat_map(|member| member.peer_urls.iter().map(|url| format!("{}={url}", member.name)))
+        .collect())
 }
 
 /// A member as etcd lists it.
@@ -131,7 +147,7 @@ impl Member {
 
 /// The members, as the one on `node` knows them.
 pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
-    let script = until(&format!("{} member list -w json", etcdctl("https://127.0.0.1:2379")), LIMIT);
+    let script = until(&format!("{} member list -w json", etcdctl(LOCAL)), LIMIT);
     let output = node.remote.run(Command::sh("list the etcd members", script)).await?;
     Ok(parse_members(&output.text()))
 }
@@ -155,7 +171,7 @@ fn parse_members(text: &str) -> Vec<Member> {
 
 /// Takes a member out, by way of the one on `node`.
 pub async fn remove(node: &Node, member: &Member) -> Result<(), Report> {
-    let script = format!("{} member remove {:x}", etcdctl("https://127.0.0.1:2379"), member.id);
+    let script = format!("{} member remove {:x}", etcdctl(LOCAL), member.id);
     node.remote.run(Command::sh("remove the etcd member", script).once()).await?;
     Ok(())
 }

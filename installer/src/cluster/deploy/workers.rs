@@ -84,6 +84,11 @@ async fn revoke(cluster: &Cluster, token: &Token) -> Result<(), Report> {
     Ok(())
 }
 
+/// Brings a worker that is in the cluster to the form that it should have now.
+pub async fn refresh(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    start(cluster, node, None).await
+}
+
 async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<(), Report> {
     let config = &cluster.config;
     let probe = node.probe(config).await?;

@@ -1,7 +1,6 @@
 //! How an etcd member finds the others for the first time.
 
-use crate::cluster::flags::peer_url;
-use crate::config::{Config, Host};
+use crate::config::Config;
 
 /// Whether a member founds the cluster or comes to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,16 +10,15 @@ pub enum Beginning {
 }
 
 /// The environment file. It counts only until the member has data, and is not touched afterwards.
-pub fn environment(config: &Config, members: &[&Host], beginning: Beginning) -> String {
-    let cluster: Vec<String> =
-        members.iter().map(|member| format!("{}={}", member.name, peer_url(member))).collect();
+/// `members` are all of them, itself included, as `NAME=URL`.
+pub fn environment(config: &Config, members: &[String], beginning: Beginning) -> String {
     let state = match beginning {
         Beginning::New => "new",
         Beginning::Existing => "existing",
     };
     format!(
         "ETCD_INITIAL_CLUSTER={}\nETCD_INITIAL_CLUSTER_STATE={state}\nETCD_INITIAL_CLUSTER_TOKEN={}\n",
-        cluster.join(","),
+        members.join(","),
         config.etcd.token
     )
 }

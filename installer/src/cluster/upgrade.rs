@@ -1,0 +1,248 @@
+//! Another version of the same cluster: the control plane one by one, then the workers in batches,
+//! and back to the kept programs on a node that does not come up again.
+
+use super::context::{Cluster, Node};
+use super::deploy::{Work, control_plane, dns, etcd, on_each, ready, workers};
+use super::etcd_data;
+use super::version::{Version, check_kubelet, check_upgrade};
+use crate::config::DnsKind;
+use crate::events::Event;
+use crate::phases::{Failure, PhaseError};
+use crate::remote::{Command, KEPT, quote};
+use eggo_bundles::Role;
+use eggo_terminal::Report;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Puts the new content onto one node: packages, binaries, files, images. What it replaces is kept.
+pub trait Install: Send + Sync {
+    fn install<'a>(&'a self, node: &'a Node) -> Work<'a>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Workers that are drained at the same time.
+    pub batch: usize,
+    pub drain: Duration,
+    /// How long a node may take to be Ready again.
+    pub ready: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { batch: 1, drain: Duration::from_secs(300), ready: Duration::from_secs(180) }
+    }
+}
+
+/// What an upgrade would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    pub to: Version,
+    /// In this order.
+    pub masters: Vec<Change>,
+    pub workers: Vec<Change>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    pub node: String,
+    pub from: Version,
+}
+
+/// Decides from what every node runs now whether `to` may follow.
+pub async fn plan(cluster: &Cluster, to: Version) -> Result<Plan, Report> {
+    let (mut masters, mut workers) = (Vec::new(), Vec::new());
+    for node in cluster.with_role(Role::Master) {
+        let from = control_plane::kubernetes_version(cluster, node, "kube-apiserver").await?;
+        masters.push(Change { node: node.host.name.clone(), from });
+    }
+    for node in cluster.with_role(Role::Worker) {
+        let from = control_plane::kubernetes_version(cluster, node, "kubelet").await?;
+        workers.push(Change { node: node.host.name.clone(), from });
+    }
+    decide(to, masters, workers)
+}
+
+fn decide(to: Version, masters: Vec<Change>, workers: Vec<Change>) -> Result<Plan, Report> {
+    let refused =
+        |node: &str, reason: String, hint: &str| Err(Report::new(format!("{node}: {reason}")).hinted(hint));
+    for change in &masters {
+        if let Err(skew) = check_upgrade(change.from, to) {
+            return refused(
+                &change.node,
+                skew.to_string(),
+                "go through every minor version in between, one bundle each",
+            );
+        }
+    }
+    // While the workers wait for their turn the control plane is already the new one.
+    for change in &workers {
+        if let Err(skew) = check_kubelet(change.from.min(to), to) {
+            return refused(
+                &change.node,
+                skew.to_string(),
+                "upgrade this worker first, to the version of the control plane",
+            );
+        }
+    }
+    Ok(Plan { to, masters, workers })
+}
+
+/// Does it. The nodes' content is distributed already; `installer` puts it in place.
+pub async fn run(cluster: &Cluster, installer: &dyn Install, options: Options) -> Result<(), PhaseError> {
+    etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
+    let masters = cluster.with_role(Role::Master);
+    let etcds = cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
+    let mut control: Vec<&Node> = etcds.collect();
+    control.extend(&masters);
+    for node in &control {
+        let name = &node.host.name;
+        master(cluster, node, installer).await.map_err(|report| {
+            cluster.run.mark_failed(name);
+            PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
+        })?;
+    }
+    let pure: Vec<&Node> = cluster.with_role(Role::Worker);
+    let mut failures = Vec::new();
+    for batch in pure.chunks(options.batch.max(1)) {
+        match on_each(&cluster.run, batch, |node| Box::pin(worker(cluster, node, installer, options))).await {
+            Ok(()) => {}
+            Err(PhaseError::Nodes(more)) => failures.extend(more),
+            Err(whole) => return Err(whole),
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
+}
+
+async fn master(cluster: &Cluster, node: &Node, installer: &dyn Install) -> Result<(), Report> {
+    let before = programs(cluster, node).await?;
+    installer.install(node).await?;
+    let fresh = cluster.afresh();
+    let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
+    let result = restart(&fresh, node).await;
+    let Err(report) = result else { return Ok(()) };
+    // The next master still runs the old version; this one goes back to it.
+    give_back(cluster, node, &before).await?;
+    let fresh = cluster.afresh();
+    if let Some(node) = fresh.node(&node.host.name) {
+        restart(&fresh, node).await?;
+    }
+    Err(report.hinted("this node is back on its former version; the upgrade has stopped"))
+}
+
+async fn restart(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    if node.host.has(Role::Etcd) && cluster.config.etcd.external.is_none() {
+        etcd::start(cluster, node, &[]).await?;
+    }
+    if node.host.has(Role::Master) {
+        control_plane::start(cluster, node).await?;
+        let kubectl = cluster.kubectl_on(node).await?;
+        kubectl.until("wait for the API", "kubectl get --raw /readyz", Duration::from_secs(120)).await?;
+        if cluster.config.dns.kind == DnsKind::Binary {
+            dns::start(cluster, node).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn worker(
+    cluster: &Cluster,
+    node: &Node,
+    installer: &dyn Install,
+    options: Options,
+) -> Result<(), Report> {
+    let name = &node.host.name;
+    let before = programs(cluster, node).await?;
+    let kubectl = cluster.kubectl().await?;
+    let quoted = quote(name);
+    let drain = format!(
+        "kubectl drain {quoted} --ignore-daemonsets --delete-emptydir-data --force --timeout={}s 2>&1",
+        options.drain.as_secs()
+    );
+    let limit = options.drain + Duration::from_secs(60);
+    kubectl.host().run(kubectl.script("drain the node", &drain, b"").timeout(limit)).await?;
+    let upgraded = async {
+        installer.install(node).await?;
+        comes_up(cluster, name, options.ready).await
+    };
+    let result = match upgraded.await {
+        Ok(()) => Ok(()),
+        Err(report) => {
+            cluster.run.event(Event::warning(
+                Some(name),
+                "it did not come up again; going back to the kept programs",
+            ));
+            give_back(cluster, node, &before).await?;
+            comes_up(cluster, name, options.ready).await?;
+            Err(report.hinted("this node is back on its former version, and Ready"))
+        }
+    };
+    kubectl.run("let pods in again", &format!("kubectl uncordon {quoted} >/dev/null")).await?;
+    result
+}
+
+/// Starts the node's services as they are now and waits until it is Ready.
+async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), Report> {
+    let fresh = cluster.afresh();
+    let node = fresh.node(name).ok_or_else(|| Report::new("a node was lost"))?;
+    workers::refresh(&fresh, node).await?;
+    // The API may still believe in the kubelet of before: a new one says its own version.
+    let version = control_plane::kubernetes_version(&fresh, node, "kubelet").await?;
+    let kubectl = fresh.kubectl().await?;
+    let check = format!(
+        "[ \"$(kubectl get node {} -o jsonpath='{{.status.nodeInfo.kubeletVersion}}' | sed 's/^v//; s/[-+].*//')\" = {version} ]",
+        quote(name)
+    );
+    kubectl.until("see the kubelet's version", &check, limit).await?;
+    ready::wait(&fresh, &[name], limit).await.map_err(|error| error.report("wait for the node"))
+}
+
+/// Every program of the node with its digest, to find out what was replaced.
+async fn programs(cluster: &Cluster, node: &Node) -> Result<BTreeMap<String, String>, Report> {
+    let probe = node.probe(&cluster.config).await?;
+    let paths: Vec<String> = probe.programs.values().map(|program| quote(&program.path)).collect();
+    let script = format!("sha256sum {} 2>/dev/null || :", paths.join(" "));
+    let output = node.remote.run(Command::sh("look at the programs", script)).await?;
+    let line =
+        |line: &str| line.split_once("  ").map(|(digest, path)| (path.to_string(), digest.to_string()));
+    Ok(output.text().lines().filter_map(line).collect())
+}
+
+/// Puts the kept programs back in place of those that differ.
+async fn give_back(cluster: &Cluster, node: &Node, before: &BTreeMap<String, String>) -> Result<(), Report> {
+    let mut script = String::new();
+    for (path, digest) in before {
+        let (path, previous, original) =
+            (quote(path), quote(&format!("{KEPT}/previous{path}")), quote(&format!("{KEPT}/original{path}")));
+        script.push_str(&format!(
+            "if [ \"$(sha256sum < {path} | cut -d' ' -f1)\" != {digest} ]; then for k in {previous} {original}; do\n\
+             [ -f $k ] && [ \"$(sha256sum < $k | cut -d' ' -f1)\" = {digest} ] || continue\n\
+             cp -a $k {path}.eggo-new; mv -f {path}.eggo-new {path}; echo {path}; break; done; fi\n"
+        ));
+    }
+    let output = node.remote.run(Command::sh("put the kept programs back", script)).await?;
+    let text = format!("back in place: {}", output.text().replace('\n', ", "));
+    cluster.run.event(Event::note(Some(&node.host.name), text));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(node: &str, text: &str) -> Change {
+        Change { node: node.into(), from: text.parse().unwrap() }
+    }
+
+    #[test]
+    fn versions_follow_each_other() {
+        let to = |text: &str| text.parse::<Version>().unwrap();
+        assert!(decide(to("1.21.0"), vec![change("m", "1.20.2")], vec![change("w", "1.20.2")]).is_ok());
+        let far = decide(to("1.22.0"), vec![change("m", "1.20.2")], vec![]).unwrap_err();
+        assert_eq!(far.message, "m: from 1.20.2 to 1.22.0 is more than one minor version");
+        let old = decide(to("1.23.0"), vec![change("m", "1.22.0")], vec![change("w", "1.20.2")]).unwrap_err();
+        assert!(old.message.starts_with("w: a kubelet 1.20.2 does not work with a control plane 1.23.0"));
+        assert!(decide(to("1.20.1"), vec![change("m", "1.20.2")], vec![]).is_err());
+    }
+}
