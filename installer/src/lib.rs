@@ -4,6 +4,7 @@
 pub mod cli;
 pub mod cluster;
 pub mod config;
+pub mod content;
 pub mod events;
 pub mod facts;
 pub mod journal;

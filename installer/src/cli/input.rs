@@ -1,5 +1,6 @@
 //! deploy.yaml, as most commands take it.
 
+use crate::config::{self, Loaded};
 use eggo_terminal::Report;
 use eggo_yaml::Problems;
 use std::path::PathBuf;
@@ -21,6 +22,13 @@ impl ConfigArgs {
             super::usage("no deploy.yaml is given")
                 .hinted("name it with `-f`, or write one with `eggo-install template`")
         })
+    }
+
+    /// Loads it; warnings go to stderr.
+    pub fn load(&self) -> Result<Loaded, Report> {
+        let loaded = config::load(&self.path()?)?;
+        warn(&loaded.warnings);
+        Ok(loaded)
     }
 }
 

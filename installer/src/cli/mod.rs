@@ -3,10 +3,12 @@
 //! One file per command, none of them with logic of its own. Data goes to stdout, all else to
 //! stderr; errors become text and exit codes here and nowhere else.
 
+mod bundle;
 mod completions;
 mod input;
 mod man;
 mod output;
+mod plan;
 mod schema;
 mod template;
 mod validate;
@@ -41,6 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   eggo-install template --masters m1@192.168.7.1 --workers w1@192.168.7.2:arm64 -f deploy.yaml
   eggo-install validate -f deploy.yaml
+  eggo-install plan bundle.tar.gz -f deploy.yaml --no-connect
 
 Exit codes: 0 done, 1 something to mend, 2 wrong usage, 3 the bundle is not trusted,
 4 some nodes failed, 101 a bug of this program.";
@@ -71,6 +74,8 @@ enum Format {
 enum Command {
     /// Check deploy.yaml: every problem with its line and the nearest known key
     Validate(validate::Args),
+    /// Show what each node would get and do; touches nothing
+    Plan(plan::Args),
     /// Write a commented deploy.yaml
     Template(template::Args),
     /// Print a JSON schema of deploy.yaml for editors
@@ -98,6 +103,7 @@ fn run(cli: Cli) -> Result<(), Report> {
     let global = cli.global;
     match cli.command {
         Command::Validate(args) => validate::run(args, &global),
+        Command::Plan(args) => plan::run(args, &global),
         Command::Template(args) => template::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::config;
-use eggo_bundles::index::{Baseline, FORMAT};
+use eggo_bundles::index::Baseline;
 use eggo_bundles::{Kind, Source};
 use eggo_terminal::Report;
 
@@ -42,18 +42,7 @@ fn index(lines: &str) -> Index {
         }
     }
     items.sort_by(|a, b| a.path.cmp(&b.path));
-    Index {
-        format: FORMAT,
-        name: "test".into(),
-        version: "1".into(),
-        archs: Arch::ALL.to_vec(),
-        parent: None,
-        items,
-        images: Vec::new(),
-        baselines: Vec::new(),
-        carried: Vec::new(),
-        sbom: None,
-    }
+    Index::new("test", "1", Arch::ALL.to_vec()).with_items(items)
 }
 
 /// Adds an image of two blobs and a layer that all images share.
@@ -201,8 +190,7 @@ fn a_package_of_the_baseline_is_not_missing() {
     let lists = LISTS.replace("name: containerd", "name: socat");
     let mut index = full();
     for arch in Arch::ALL {
-        let packages = vec!["socat 1.7".into()];
-        index.baselines.push(Baseline { arch, name: "minimal".into(), packages, meets: Vec::new() });
+        index.baselines.push(Baseline { arch, name: "minimal".into(), packages: vec!["socat 1.7".into()] });
     }
     assert_eq!(names(made(&config(&lists), &index).node("w").unwrap(), Kind::Pkg), Vec::<&str>::new());
 }

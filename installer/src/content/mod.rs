@@ -1,0 +1,36 @@
+//! Where an install's content comes from, once it is settled whether to trust it: a verified
+//! bundle, or the unsigned tarballs of old eggo.
+//!
+//! Both give an index and the bytes of its items, so that plan and distribution know no difference.
+
+mod gzip;
+mod tarball;
+
+pub use tarball::{TarballError, Tarballs};
+
+use eggo_bundles::reader::{Bundle, Verified};
+use eggo_bundles::{Index, Item};
+use std::io::{self, Read};
+
+pub enum Content {
+    Bundle(Bundle<Verified>),
+    Tarballs(Tarballs),
+}
+
+impl Content {
+    pub fn index(&self) -> &Index {
+        match self {
+            Self::Bundle(bundle) => bundle.index(),
+            Self::Tarballs(tarballs) => tarballs.index(),
+        }
+    }
+
+    /// The content of an item from its beginning; fails at its end, at the latest, if it differs
+    /// from what the index promises.
+    pub fn read(&self, item: &Item) -> io::Result<Box<dyn Read + Send>> {
+        match self {
+            Self::Bundle(bundle) => Ok(Box::new(bundle.read(item)?)),
+            Self::Tarballs(tarballs) => tarballs.read(item),
+        }
+    }
+}
