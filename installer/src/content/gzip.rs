@@ -9,13 +9,13 @@ pub struct Members<R> {
 }
 
 enum State<R> {
-    Inside(GzDecoder<R>),
+    Inside(Box<GzDecoder<R>>),
     Between(R),
 }
 
 impl<R: BufRead> Members<R> {
     pub fn new(reader: R) -> Self {
-        Self { state: Some(State::Inside(GzDecoder::new(reader))) }
+        Self { state: Some(State::Inside(Box::new(GzDecoder::new(reader)))) }
     }
 }
 
@@ -35,7 +35,7 @@ impl<R: BufRead> Read for Members<R> {
                 Some(State::Between(mut reader)) => match reader.fill_buf()?.first() {
                     None => return Ok(0),
                     Some(0) => return only_zeros(&mut reader).map(|()| 0),
-                    Some(_) => self.state = Some(State::Inside(GzDecoder::new(reader))),
+                    Some(_) => self.state = Some(State::Inside(Box::new(GzDecoder::new(reader)))),
                 },
             }
         }

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 
 pub enum Content {
     Bundle(Bundle<Verified>),
-    Tarballs(Tarballs),
+    Tarballs(Box<Tarballs>),
 }
 
 impl Content {
