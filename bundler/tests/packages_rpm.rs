@@ -2,6 +2,7 @@
 
 use eggo_bundle::packages::provider::{Need, Provider};
 use eggo_bundle::packages::rpm::metadata::Metadata;
+use eggo_bundle::packages::rpm::repository::Repository;
 use eggo_bundle::packages::rpm::rich::Plain;
 use eggo_bundle::packages::rpm::world::{Weak, World, runs};
 use eggo_bundle::packages::solver::{self, Request};
@@ -32,7 +33,13 @@ fn compare(arch: Arch, repo: &str) {
     let mut metadata = Metadata::default();
     let primary = data.join(repo).join("repodata/primary.xml.gz");
     metadata.load(0, inflated(primary), |_, _, arch_name| runs(arch).contains(&arch_name)).unwrap();
-    let world = World::new(metadata, vec![repo.into()], Weak::Ignore, &[], HashSet::new());
+    let world = World::new(
+        metadata,
+        vec![Repository { name: repo.into(), roots: vec![], signer: None, filelists: None }],
+        Weak::Ignore,
+        &[],
+        HashSet::new(),
+    );
     let expected = inflated(data.join(format!("expected-openeuler-2003sp3.{}.tsv.gz", arch.machine())));
     let (mut all, mut equal, mut wrong) = (0, 0, Vec::new());
     for line in expected.lines() {

@@ -35,6 +35,16 @@ pub struct File {
 pub struct Locked {
     pub packages: Vec<LockedPackage>,
     pub baselines: Vec<Baseline>,
+    /// With [`Scope::Known`]: what was asked for and is not known here, with who asked.
+    pub unknown: BTreeSet<(String, String)>,
+}
+
+impl Locked {
+    pub fn extend(&mut self, other: Locked) {
+        self.packages.extend(other.packages);
+        self.baselines.extend(other.baselines);
+        self.unknown.extend(other.unknown);
+    }
 }
 
 /// Which requests a format's worlds are asked to meet.
@@ -53,12 +63,9 @@ pub fn decide(
     arch: Arch,
     scope: Scope,
 ) -> Result<Locked, Unsolvable> {
-    let requests: Vec<Request> = manifest
-        .packages
-        .iter()
-        .map(|request| to_request(catalog, manifest, request))
-        .filter(|request| scope == Scope::All || !request.need.choices.is_empty())
-        .collect();
+    let requests = manifest.packages.iter().map(|request| to_request(catalog, manifest, request));
+    let (requests, unknown): (Vec<Request>, Vec<Request>) =
+        requests.partition(|request| scope == Scope::All || !request.need.choices.is_empty());
     let solution = solver::solve(catalog, &requests)?;
     let packages = solution
         .chosen
@@ -66,7 +73,8 @@ pub fn decide(
         .filter_map(|(id, chosen)| lock_package(catalog, &requests, arch, *id, chosen))
         .collect();
     let baselines = vec![lock_baseline(catalog, manifest, arch, &solution)];
-    Ok(Locked { packages, baselines })
+    let unknown = unknown.into_iter().map(|request| (request.need.text, request.asked_by)).collect();
+    Ok(Locked { packages, baselines, unknown })
 }
 
 fn to_request(catalog: &dyn Catalog, manifest: &Manifest, request: &PackageRequest) -> Request {

@@ -25,8 +25,12 @@ use std::path::PathBuf;
 pub enum Error {
     #[error(transparent)]
     Deb(#[from] deb::repository::Error),
+    #[error(transparent)]
+    Rpm(#[from] rpm::repository::Error),
     #[error("{reason} on {arch}")]
     Unsolvable { arch: Arch, reason: Box<solver::Unsolvable> },
+    #[error("no repo has `{name}`")]
+    Nowhere { name: String, asked_by: String },
     #[error("baseline `{}`", .file.display())]
     ReadBaseline { file: PathBuf, source: io::Error },
     #[error("baseline `{}`: {reason}", .file.display())]
@@ -39,7 +43,9 @@ impl Explain for Error {
     fn notes(&self) -> Vec<String> {
         match self {
             Error::Deb(error) => error.notes(),
+            Error::Rpm(error) => error.notes(),
             Error::Unsolvable { reason, .. } => reason.notes(),
+            Error::Nowhere { asked_by, .. } => vec![format!("asked for by {asked_by}")],
             _ => Vec::new(),
         }
     }
@@ -47,6 +53,7 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::Deb(error) => error.hint(),
+            Error::Rpm(error) => error.hint(),
             Error::Unsolvable { reason, .. } => reason.hint(),
             Error::ReadBaseline { .. } => {
                 Some("capture one on a node: `dpkg-query -W > FILE` or `rpm -qa > FILE`".to_string())
@@ -65,12 +72,19 @@ pub async fn lock(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Resu
     let has_deb = manifest.repos.iter().any(|repo| is_deb(&repo.source));
     let has_rpm = manifest.repos.iter().any(|repo| !is_deb(&repo.source));
     let scope = if has_deb && has_rpm { Scope::Known } else { Scope::All };
-    let mut locked = Locked::default();
+    let mut formats = Vec::new();
     if has_deb {
-        let deb = deb::lock(manifest, archs, scope, &deb::system::System::default(), tools).await?;
-        locked.packages.extend(deb.packages);
-        locked.baselines.extend(deb.baselines);
+        formats.push(deb::lock(manifest, archs, scope, &deb::system::System::default(), tools).await?);
     }
+    if has_rpm {
+        formats.push(rpm::lock(manifest, archs, scope, tools).await?);
+    }
+    let nowhere = formats.iter().map(|locked| locked.unknown.clone()).reduce(|l, r| &l & &r);
+    if let Some((name, asked_by)) = nowhere.unwrap_or_default().pop_first() {
+        return Err(Error::Nowhere { name, asked_by });
+    }
+    let mut locked = Locked::default();
+    formats.into_iter().for_each(|format| locked.extend(format));
     Ok(locked)
 }
 

@@ -57,8 +57,7 @@ pub async fn lock(
     })?;
     let mut locked = Locked::default();
     for one in decided {
-        locked.packages.extend(one.packages);
-        locked.baselines.extend(one.baselines);
+        locked.extend(one);
     }
     Ok(locked)
 }

@@ -109,6 +109,32 @@ impl Metadata {
         xml::walk(primary, &mut loader)
     }
 
+    /// A package that targets have and no repository does: it provides itself and nothing else.
+    pub fn add_installed(&mut self, name: &str, evr: &str, arch: &str) -> u32 {
+        let (name, evr) = (self.words.add(name), self.words.add(evr));
+        let first = self.capabilities.len() as u32;
+        self.capabilities.push(Capability { name, evr, relation: Some(Relation::Equal) });
+        let files = self.files.len() as u32;
+        self.packages.push(Package {
+            repo: u16::MAX,
+            name,
+            arch: self.words.add(arch),
+            evr,
+            checksum_type: Word::EMPTY,
+            checksum: String::new(),
+            size: 0,
+            location: String::new(),
+            provides: first..first + 1,
+            requires: 0..0,
+            conflicts: 0..0,
+            obsoletes: 0..0,
+            recommends: 0..0,
+            suggests: 0..0,
+            files: files..files,
+        });
+        self.packages.len() as u32 - 1
+    }
+
     pub fn name(&self, package: &Package) -> &str {
         self.words.get(package.name)
     }

@@ -1,11 +1,16 @@
-//! RPM repositories.
+//! RPM repositories: metadata, rich dependencies, modules, dnf's choices, and proof of what was
+//! downloaded.
 
 mod choose;
 pub mod filelists;
+mod lock;
 pub mod metadata;
 pub mod modules;
 pub mod repomd;
+pub mod repository;
 pub mod rich;
 pub mod sources;
 pub mod world;
 pub mod xml;
+
+pub use lock::lock;

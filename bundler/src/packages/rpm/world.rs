@@ -5,6 +5,7 @@ use super::super::version::Relation;
 use super::super::version::rpm::Evr;
 use super::choose;
 use super::metadata::{Capability, Metadata, Package, Word};
+use super::repository::Repository;
 use super::rich::{self, Clause, Plain, Set};
 use eggo_bundles::Arch;
 use std::cell::OnceCell;
@@ -20,7 +21,7 @@ pub enum Weak {
 
 pub struct World {
     pub metadata: Metadata,
-    repos: Vec<String>,
+    pub(super) repositories: Vec<Repository>,
     weak: Weak,
     installed: HashSet<u32>,
     by_name: HashMap<Word, Vec<u32>>,
@@ -52,14 +53,15 @@ pub fn runs(arch: Arch) -> &'static [&'static str] {
 /// The paths that packages ask for and the primary metadata does not tell who has.
 /// If there are any, the filelists must be read for them.
 pub fn unknown_files(metadata: &Metadata) -> HashSet<Word> {
-    let known: HashSet<Word> = metadata.files.iter().copied().collect();
-    let provided = |word: &Word| {
-        let packages = metadata.packages.iter();
-        packages.flat_map(|package| metadata.capabilities(&package.provides)).any(|c| c.name == *word)
-    };
     let mut wanted = required_files(metadata);
-    wanted.retain(|word| !known.contains(word));
-    wanted.retain(|word| !provided(word));
+    for file in &metadata.files {
+        wanted.remove(file);
+    }
+    for package in &metadata.packages {
+        for capability in metadata.capabilities(&package.provides) {
+            wanted.remove(&capability.name);
+        }
+    }
     wanted
 }
 
@@ -76,7 +78,7 @@ impl World {
     /// `installed`: the packages that a target already has.
     pub fn new(
         metadata: Metadata,
-        repos: Vec<String>,
+        repositories: Vec<Repository>,
         weak: Weak,
         extra_files: &[(u32, Word)],
         installed: HashSet<u32>,
@@ -84,7 +86,7 @@ impl World {
         let mut world = Self {
             needs: (0..metadata.packages.len()).map(|_| OnceCell::new()).collect(),
             metadata,
-            repos,
+            repositories,
             weak,
             installed,
             by_name: HashMap::new(),
@@ -98,6 +100,13 @@ impl World {
         world.index(extra_files);
         world.lower_rich();
         world
+    }
+
+    /// Adds to what targets already have.
+    pub fn install(&mut self, packages: impl IntoIterator<Item = u32>) {
+        self.installed.extend(packages);
+        // Choices are sorted by what is installed.
+        self.needs.iter_mut().for_each(|needs| drop(needs.take()));
     }
 
     fn index(&mut self, extra_files: &[(u32, Word)]) {
@@ -340,7 +349,10 @@ impl Provider for World {
             name: metadata.name(package).to_string(),
             version: metadata.words.get(package.evr).to_string(),
             architecture: metadata.arch(package).to_string(),
-            repo: if is_installed { "baseline".into() } else { self.repos[package.repo as usize].clone() },
+            repo: match self.repositories.get(package.repo as usize) {
+                Some(repository) if !is_installed => repository.name.clone(),
+                _ => "baseline".to_string(),
+            },
         }
     }
 

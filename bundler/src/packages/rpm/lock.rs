@@ -1,0 +1,185 @@
+//! From a manifest's rpm repositories to lines of the lock, arch by arch.
+
+use super::metadata::{Metadata, Package, Word};
+use super::repository::{Error, Place};
+use super::rich::Plain;
+use super::sources;
+use super::world::{Weak, World, unknown_files};
+use crate::Tools;
+use crate::manifest::{self, Manifest, Repo, RepoSource};
+use crate::packages::baseline::Installed;
+use crate::packages::decide::{self, Catalog, File, Locked, Scope};
+use crate::packages::provider::{Need, PackageId};
+use crate::packages::solver::{self, Request};
+use crate::packages::version::Relation;
+use crate::packages::version::rpm::Evr;
+use crate::packages::{self, read_baseline};
+use eggo_bundles::Arch;
+use std::collections::{BTreeSet, HashSet};
+
+/// What every node has that `eggo-install` can work on: it logs in, unpacks, checks and starts
+/// services, by these packages or by none. What they need is there too.
+const MINIMAL: [&str; 14] = [
+    "filesystem",
+    "setup",
+    "basesystem",
+    "glibc",
+    "bash",
+    "coreutils",
+    "systemd",
+    "rpm",
+    "openssh-server",
+    "tar",
+    "gzip",
+    "util-linux",
+    "shadow-utils",
+    "shadow",
+];
+
+/// Resolves every package of the manifest that these repositories have, for each of `archs`.
+pub async fn lock(
+    manifest: &Manifest,
+    archs: &[Arch],
+    scope: Scope,
+    tools: Tools<'_>,
+) -> Result<Locked, packages::Error> {
+    let mut locked = Locked::default();
+    for arch in archs {
+        let catalog = open(manifest, *arch, tools).await?;
+        let decided = decide::decide(&catalog, manifest, *arch, scope)
+            .map_err(|reason| packages::Error::Unsolvable { arch: *arch, reason: Box::new(reason) })?;
+        locked.extend(decided);
+    }
+    Ok(locked)
+}
+
+/// The packages of all repositories for one arch.
+async fn open(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<World, packages::Error> {
+    let mut metadata = Metadata::default();
+    let mut repositories = Vec::new();
+    let places = places(manifest, arch)?;
+    for (number, place) in places.iter().enumerate() {
+        repositories.push(place.load(number as u16, &mut metadata, tools).await?);
+    }
+    let captured = read_baseline(manifest, arch)?;
+    let mut installed: HashSet<u32> = HashSet::new();
+    for package in captured.iter().flatten() {
+        installed.insert(find_or_add(&mut metadata, package));
+    }
+    let wanted = unknown_files(&metadata);
+    let mut files: Vec<(u32, Word)> = Vec::new();
+    if !wanted.is_empty() {
+        for (number, (place, repository)) in places.iter().zip(&repositories).enumerate() {
+            files.extend(place.find_files(number as u16, repository, &metadata, &wanted, tools).await?);
+        }
+    }
+    let weak = if manifest.recommends { Weak::Follow } else { Weak::Ignore };
+    let mut world = World::new(metadata, repositories, weak, &files, installed);
+    if manifest.baseline == manifest::Baseline::Minimal {
+        world.install(minimal(&world));
+    }
+    Ok(world)
+}
+
+/// The packages of [`MINIMAL`] that the repositories have, and all that those need.
+fn minimal(world: &World) -> HashSet<u32> {
+    let request = |name: &&str| {
+        let choices = world.asked(&Plain { name, version: None });
+        (!choices.is_empty()).then(|| Request {
+            need: Need { text: name.to_string(), choices, ..Need::default() },
+            asked_by: "the minimal baseline".to_string(),
+            roles: BTreeSet::new(),
+        })
+    };
+    let requests: Vec<Request> = MINIMAL.iter().filter_map(request).collect();
+    // A repository without a whole system in it (an add-on) makes no baseline.
+    let solution = solver::solve(world, &requests).unwrap_or_default();
+    solution.chosen.keys().map(|id| id.0).collect()
+}
+
+/// A captured package: the one of the repositories, if they have just that version.
+fn find_or_add(metadata: &mut Metadata, installed: &Installed) -> u32 {
+    let is_it = |package: &Package| {
+        metadata.name(package) == installed.name
+            && metadata.evr(package).compare(&Evr::parse(&installed.version)).is_eq()
+            && installed.architecture.as_deref().is_none_or(|arch| arch == metadata.arch(package))
+    };
+    match metadata.packages.iter().position(is_it) {
+        Some(position) => position as u32,
+        None => {
+            let arch = installed.architecture.as_deref().unwrap_or("noarch");
+            metadata.add_installed(&installed.name, &installed.version, arch)
+        }
+    }
+}
+
+/// Every rpm repository of the manifest; a `.repo` file may hold several.
+fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Error> {
+    let mut places = Vec::new();
+    for repo in &manifest.repos {
+        let place = Place {
+            name: repo.name.clone(),
+            arch,
+            urls: Vec::new(),
+            mirrorlist: None,
+            metalink: None,
+            releasever: None,
+            keys: repo.keys.clone(),
+            folder: manifest.resolve(""),
+            allow_unsigned: repo.allow_unsigned,
+            exclude: repo.exclude.clone(),
+            modules: Vec::new(),
+        };
+        match &repo.source {
+            RepoSource::DebSystem | RepoSource::Deb { .. } => {}
+            RepoSource::Rpm { urls, mirrorlist, metalink, releasever, modules } => places.push(Place {
+                urls: urls.clone(),
+                mirrorlist: mirrorlist.clone(),
+                metalink: metalink.clone(),
+                releasever: releasever.clone(),
+                modules: modules.clone(),
+                ..place
+            }),
+            RepoSource::RpmFile { file, releasever, modules } => {
+                let place = Place { releasever: releasever.clone(), modules: modules.clone(), ..place };
+                places.extend(from_file(manifest, repo, file, &place)?);
+            }
+        }
+    }
+    Ok(places)
+}
+
+fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Result<Vec<Place>, Error> {
+    let read_error = |source| Error::Read { repo: repo.name.clone(), file: file.to_string(), source };
+    let text = std::fs::read_to_string(manifest.resolve(file)).map_err(read_error)?;
+    let place = |section: sources::Section| Place {
+        name: section.id,
+        urls: section.urls,
+        mirrorlist: section.mirrorlist,
+        metalink: section.metalink,
+        keys: if repo.keys.is_empty() { section.keys } else { repo.keys.clone() },
+        allow_unsigned: repo.allow_unsigned,
+        exclude: repo.exclude.iter().cloned().chain(section.exclude).collect(),
+        ..place.clone()
+    };
+    Ok(sources::repo_file(&text).into_iter().map(place).collect())
+}
+
+impl Catalog for World {
+    fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need {
+        let plain = Plain { name, version: limit };
+        let text = match limit {
+            Some((relation, version)) => format!("{name} {relation} {version}"),
+            None => name.to_string(),
+        };
+        Need { text, choices: self.asked(&plain), ..Need::default() }
+    }
+
+    fn file(&self, id: PackageId) -> Option<File> {
+        let package = self.package(id);
+        let repository = self.repositories.get(package.repo as usize)?;
+        let urls = repository.roots.iter().map(|root| format!("{root}{}", package.location)).collect();
+        let sha256 = package.checksum.parse().ok()?;
+        Some(File { urls, size: package.size, sha256, key: repository.signer.clone() })
+    }
+}

@@ -1,0 +1,413 @@
+//! A repository's metadata, from its urls to packages in memory.
+//!
+//! 1. The variables in its urls are replaced; mirror lists and metalinks are asked for mirrors.
+//! 2. `repomd.xml` comes from the first mirror that has one, and is compared with what the
+//!    metalink says, if there is one.
+//! 3. Its signature is checked against the repository's keys. Many repositories have none: then
+//!    nothing vouches for the metadata, and every package must be signed itself ([`super::proof`]).
+//!    Without keys the manifest has to say that unsigned is fine.
+//! 4. The files it names are fetched by their sha256. A mirror that changes between two requests
+//!    gives other files than promised: then steps 2 to 4 are done once more.
+
+use super::metadata::{Metadata, Word};
+use super::modules::{self, Filter, Modules};
+use super::sources::{self, NoValue};
+use super::{filelists, repomd, world, xml};
+use crate::Tools;
+use crate::http::{self, Download, Request};
+use crate::packages::openpgp::{Keyring, Untrusted};
+use eggo_bundles::{Arch, Digest};
+use eggo_terminal::Explain;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use url::Url;
+
+const MAX_SMALL: u64 = 4 << 20;
+const MAX_METADATA: u64 = 1 << 30;
+/// Of a metadata file after decompression, where `repomd.xml` does not say.
+const MAX_OPEN: u64 = 4 << 30;
+
+/// A repository as the manifest or a `.repo` file describes it, for one arch.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub name: String,
+    pub arch: Arch,
+    pub urls: Vec<String>,
+    pub mirrorlist: Option<String>,
+    pub metalink: Option<String>,
+    pub releasever: Option<String>,
+    /// Paths relative to `folder`, `file:` or `https:` urls.
+    pub keys: Vec<String>,
+    pub folder: PathBuf,
+    pub allow_unsigned: bool,
+    pub exclude: Vec<String>,
+    pub modules: Vec<String>,
+}
+
+/// A repository whose packages are loaded.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    pub name: String,
+    /// Its mirrors, the one that answered first.
+    pub roots: Vec<Url>,
+    /// Fingerprint of the key that signed `repomd.xml`; `None` if there was no signature.
+    pub signer: Option<String>,
+    pub filelists: Option<repomd::Data>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("repo `{repo}`: {source}")]
+    Variable { repo: String, source: NoValue },
+    #[error("repo `{repo}`: {source}")]
+    Http { repo: String, source: Box<http::Error> },
+    #[error("repo `{repo}`: `{file}`: {source}")]
+    Xml { repo: String, file: String, source: xml::Error },
+    #[error("repo `{repo}`: `repomd.xml`: {source}")]
+    Repomd { repo: String, source: repomd::Error },
+    #[error("repo `{repo}`: `repomd.xml` names no primary metadata")]
+    NoPrimary { repo: String },
+    #[error("repo `{repo}`: `repomd.xml` is not the one that its metalink promises")]
+    NotPromised { repo: String },
+    #[error("repo `{repo}`: the signature of `repomd.xml` does not hold: {source}")]
+    Signature { repo: String, source: Untrusted },
+    #[error("repo `{repo}` has no key to check its signatures with")]
+    NoKeys { repo: String },
+    #[error("repo `{repo}`: key `{key}`: {reason}")]
+    Key { repo: String, key: String, reason: String },
+    #[error("repo `{repo}`: `{file}`: {source}")]
+    Read { repo: String, file: String, source: io::Error },
+    #[error("repo `{repo}`: {source}")]
+    Modules { repo: String, source: modules::Error },
+    #[error("repo `{repo}`: package `{package}` is secured only by `{found}`, which is not enough")]
+    WeakChecksum { repo: String, package: String, found: String },
+    #[error("repo `{repo}`: package `{package}` lies at `{location}`, outside of the repository")]
+    Outside { repo: String, package: String, location: String },
+    #[error("repo `{repo}` has neither a url nor a mirror list")]
+    Nowhere { repo: String },
+}
+
+impl Explain for Error {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Error::Http { source, .. } => source.notes(),
+            Error::Modules { source: modules::Error::NoStream { found, .. }, .. } if !found.is_empty() => {
+                vec![format!("found: {}", found.join(", "))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Http { source, .. } => source.hint(),
+            Error::Variable { source, .. } if source.variable == "releasever" => {
+                Some("set `releasever` of this repo in the manifest".into())
+            }
+            Error::NoKeys { .. } => {
+                Some("set `gpgkey` of this repo, or `allow-unsigned: true` if you trust it without".into())
+            }
+            Error::Signature { .. } => Some("get the repository's current key from its publisher".into()),
+            _ => None,
+        }
+    }
+}
+
+impl Place {
+    /// Loads the packages that a machine of this arch can run into `metadata`.
+    pub async fn load(
+        &self,
+        number: u16,
+        metadata: &mut Metadata,
+        tools: Tools<'_>,
+    ) -> Result<Repository, Error> {
+        match self.load_once(number, metadata, tools).await {
+            Err(Error::Http { source, .. }) if is_mismatch(&source) => {
+                tools
+                    .progress
+                    .note(&format!("repo `{}` changed while it was read; reading it again", self.name));
+                self.load_once(number, metadata, tools).await
+            }
+            other => other,
+        }
+    }
+
+    async fn load_once(
+        &self,
+        number: u16,
+        metadata: &mut Metadata,
+        tools: Tools<'_>,
+    ) -> Result<Repository, Error> {
+        let (roots, promised) = self.mirrors(tools).await?;
+        let (roots, bytes) = self.repomd(&roots, tools).await?;
+        if !promised.is_empty() && !promised.contains(&Digest::of(&bytes)) {
+            return Err(Error::NotPromised { repo: self.name.clone() });
+        }
+        let signer = self.signature(&roots[0], &bytes, tools).await?;
+        let data =
+            repomd::parse(&bytes).map_err(|source| Error::Repomd { repo: self.name.clone(), source })?;
+        let find = |kind: &str| data.iter().find(|data| data.kind == kind);
+        let primary = find("primary").ok_or_else(|| Error::NoPrimary { repo: self.name.clone() })?;
+        let filter = match find("modules") {
+            Some(data) => self.module_filter(&roots, data, tools).await?,
+            None => Filter::default(),
+        };
+        let file = self.open(&roots, primary, tools).await?;
+        let archs = world::runs(self.arch);
+        metadata
+            .load(number, file, |name, evr, arch| {
+                archs.contains(&arch)
+                    && filter.takes(name, evr, arch)
+                    && !self.exclude.iter().any(|pattern| matches(pattern, name))
+            })
+            .map_err(|source| self.xml(&primary.location, source))?;
+        self.check(number, metadata)?;
+        Ok(Repository { name: self.name.clone(), roots, signer, filelists: find("filelists").cloned() })
+    }
+
+    /// No package may be named by a weak digest, or lie elsewhere.
+    fn check(&self, number: u16, metadata: &Metadata) -> Result<(), Error> {
+        for package in metadata.packages.iter().filter(|package| package.repo == number) {
+            let (repo, name) = (self.name.clone(), metadata.name(package).to_string());
+            let found = metadata.words.get(package.checksum_type);
+            if found != "sha256" || package.checksum.parse::<Digest>().is_err() {
+                return Err(Error::WeakChecksum { repo, package: name, found: found.to_string() });
+            }
+            if !repomd::is_inside(&package.location) {
+                return Err(Error::Outside { repo, package: name, location: package.location.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 1: roots of mirrors, and the digests that a metalink promises.
+    async fn mirrors(&self, tools: Tools<'_>) -> Result<(Vec<Url>, Vec<Digest>), Error> {
+        let mut texts = self.urls.clone();
+        let mut promised = Vec::new();
+        if let Some(list) = &self.mirrorlist {
+            let bytes = self.fetch(&self.url(list)?, tools).await?;
+            texts.extend(sources::mirrorlist(&String::from_utf8_lossy(&bytes)));
+        }
+        if let Some(link) = &self.metalink {
+            let url = self.url(link)?;
+            let bytes = self.fetch(&url, tools).await?;
+            let metalink = sources::metalink(&bytes).map_err(|source| self.xml(url.path(), source))?;
+            texts.extend(metalink.mirrors);
+            promised = metalink.sha256;
+        }
+        let mut roots = Vec::new();
+        for text in &texts {
+            let text = if text.ends_with('/') { text.clone() } else { format!("{text}/") };
+            roots.push(self.url(&text)?);
+        }
+        if roots.is_empty() {
+            return Err(Error::Nowhere { repo: self.name.clone() });
+        }
+        Ok((roots, promised))
+    }
+
+    /// Step 2: from the first mirror that has it, which then comes first.
+    async fn repomd(&self, roots: &[Url], tools: Tools<'_>) -> Result<(Vec<Url>, Vec<u8>), Error> {
+        let mut failure = None;
+        for (i, root) in roots.iter().enumerate() {
+            match self.fetch(&self.below(root, "repodata/repomd.xml")?, tools).await {
+                Ok(bytes) => {
+                    let mut roots = roots.to_vec();
+                    roots.swap(0, i);
+                    return Ok((roots, bytes));
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Error::Nowhere { repo: self.name.clone() }))
+    }
+
+    /// Step 3.
+    async fn signature(&self, root: &Url, repomd: &[u8], tools: Tools<'_>) -> Result<Option<String>, Error> {
+        if self.keys.is_empty() {
+            let repo = self.name.clone();
+            return if self.allow_unsigned { Ok(None) } else { Err(Error::NoKeys { repo }) };
+        }
+        let keyring = self.keyring(tools).await?;
+        let signature = match self.fetch(&self.below(root, "repodata/repomd.xml.asc")?, tools).await {
+            Ok(signature) => signature,
+            Err(Error::Http { source, .. }) if is_absent(&source) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let signer = keyring
+            .verify_detached(&signature, repomd, SystemTime::now())
+            .map_err(|source| Error::Signature { repo: self.name.clone(), source })?;
+        Ok(Some(signer.fingerprint))
+    }
+
+    /// All keys that may vouch for this repository or its packages.
+    pub async fn keyring(&self, tools: Tools<'_>) -> Result<Keyring, Error> {
+        let mut keyring = Keyring::default();
+        for key in &self.keys {
+            let bad = |reason: String| Error::Key { repo: self.name.clone(), key: key.clone(), reason };
+            let bytes = if key.starts_with("https://") {
+                self.fetch(&self.url(key)?, tools).await?
+            } else if key.starts_with("http://") {
+                return Err(bad("a key fetched over plain http proves nothing".into()));
+            } else {
+                let path = key.strip_prefix("file://").unwrap_or(key);
+                std::fs::read(self.folder.join(path)).map_err(|error| bad(error.to_string()))?
+            };
+            keyring.add(&bytes).map_err(|error| bad(error.to_string()))?;
+        }
+        Ok(keyring)
+    }
+
+    async fn module_filter(
+        &self,
+        roots: &[Url],
+        data: &repomd::Data,
+        tools: Tools<'_>,
+    ) -> Result<Filter, Error> {
+        let mut text = String::new();
+        let mut file = self.open(roots, data, tools).await?;
+        file.read_to_string(&mut text).map_err(|source| self.read_error(&data.location, source))?;
+        let modules = Modules::parse(&data.location, &text);
+        let filter = modules.and_then(|modules| modules.filter(&self.modules));
+        filter.map_err(|source| Error::Modules { repo: self.name.clone(), source })
+    }
+
+    /// Step 4: a metadata file, verified and inflated.
+    async fn open(
+        &self,
+        roots: &[Url],
+        data: &repomd::Data,
+        tools: Tools<'_>,
+    ) -> Result<Box<dyn BufRead>, Error> {
+        let urls = roots.iter().map(|root| self.below(root, &data.location)).collect::<Result<_, _>>()?;
+        let download = Download::new(format!("{} {}", self.name, data.kind), urls)
+            .expect(Some(data.sha256), data.size)
+            .at_most(MAX_METADATA);
+        let Tools { http, cache, progress } = tools;
+        let fetched = http.download(&download, cache, progress).await.map_err(|source| self.http(source))?;
+        let limit = data.open_size.unwrap_or(MAX_OPEN).min(MAX_OPEN);
+        inflate(&fetched.path, limit).map_err(|source| self.read_error(&data.location, source))
+    }
+
+    /// A small file that may change under its url.
+    async fn fetch(&self, url: &Url, tools: Tools<'_>) -> Result<Vec<u8>, Error> {
+        let request = Request::get(url.clone(), MAX_SMALL);
+        let metadata = tools.http.metadata(&request, tools.cache).await;
+        Ok(metadata.map_err(|source| self.http(source))?.bytes.to_vec())
+    }
+
+    fn url(&self, text: &str) -> Result<Url, Error> {
+        let text = sources::expand(text, self.arch, self.releasever.as_deref())
+            .map_err(|source| Error::Variable { repo: self.name.clone(), source })?;
+        http::url(&text).map_err(|source| self.http(source))
+    }
+
+    fn below(&self, root: &Url, location: &str) -> Result<Url, Error> {
+        http::url(&format!("{root}{location}")).map_err(|source| self.http(source))
+    }
+
+    fn http(&self, source: http::Error) -> Error {
+        Error::Http { repo: self.name.clone(), source: Box::new(source) }
+    }
+
+    fn xml(&self, file: &str, source: xml::Error) -> Error {
+        Error::Xml { repo: self.name.clone(), file: file.to_string(), source }
+    }
+
+    fn read_error(&self, file: &str, source: io::Error) -> Error {
+        Error::Read { repo: self.name.clone(), file: file.to_string(), source }
+    }
+
+    /// Which packages of this repository have the `wanted` files.
+    pub async fn find_files(
+        &self,
+        number: u16,
+        repository: &Repository,
+        metadata: &Metadata,
+        wanted: &HashSet<Word>,
+        tools: Tools<'_>,
+    ) -> Result<Vec<(u32, Word)>, Error> {
+        let Some(data) = &repository.filelists else { return Ok(Vec::new()) };
+        let file = self.open(&repository.roots, data, tools).await?;
+        filelists::find(metadata, number, wanted, file).map_err(|source| self.xml(&data.location, source))
+    }
+}
+
+fn is_absent(error: &http::Error) -> bool {
+    match error {
+        http::Error::Offline { .. } => true,
+        http::Error::Read { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        other => matches!(other.status(), Some(403 | 404 | 410)),
+    }
+}
+
+fn is_mismatch(error: &http::Error) -> bool {
+    match error {
+        http::Error::WrongDigest { .. } | http::Error::WrongSize { .. } => true,
+        http::Error::Mirrors { errors, .. } => errors.iter().any(is_mismatch),
+        other => other.status() == Some(404),
+    }
+}
+
+/// `pattern` may have `*` anywhere.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// Opens a metadata file by its magic; gives at most `limit` bytes.
+fn inflate(path: &Path, limit: u64) -> io::Result<Box<dyn BufRead>> {
+    let mut source = BufReader::with_capacity(1 << 17, File::open(path)?);
+    let head = source.fill_buf()?;
+    let reader: Box<dyn Read> = match head {
+        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => {
+            Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(source))
+        }
+        [b'B', b'Z', b'h', ..] => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
+        _ => Box::new(source),
+    };
+    Ok(Box::new(BufReader::with_capacity(1 << 17, Bounded { reader, left: limit })))
+}
+
+/// Fails when the inner reader gives more than it should, instead of cutting it off.
+struct Bounded {
+    reader: Box<dyn Read>,
+    left: u64,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.reader.read(buffer)?;
+        self.left = self.left.checked_sub(n as u64).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "it inflates to more than the repository says")
+        })?;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_have_stars() {
+        assert!(matches("kernel*", "kernel-core"));
+        assert!(matches("*-debuginfo", "glibc-debuginfo"));
+        assert!(matches("a*b*c", "aXbYc"));
+        assert!(matches("bash", "bash"));
+        assert!(!matches("bash", "bash-doc"));
+        assert!(!matches("a*b", "acbd"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Whole rpm repositories, from urls to lines of the lock; good ones and bad ones.
+
+use eggo_bundle::Tools;
+use eggo_bundle::cache::Cache;
+use eggo_bundle::http::{Http, Options};
+use eggo_bundle::lock::LockedPackage;
+use eggo_bundle::manifest::Manifest;
+use eggo_bundle::packages;
+use eggo_bundles::progress::Silent;
+use eggo_bundles::{Arch, Digest};
+use eggo_terminal::Report;
+use std::fs;
+use std::path::Path;
+
+/// A repository in the making: packages as lines of
+/// `name evr | provides … | requires … | files … | hidden files …`.
+struct Repo<'a> {
+    packages: &'a [&'a str],
+    checksum_type: &'a str,
+    location_prefix: &'a str,
+}
+
+impl Default for Repo<'_> {
+    fn default() -> Self {
+        Self { packages: &[], checksum_type: "sha256", location_prefix: "Packages/" }
+    }
+}
+
+impl Repo<'_> {
+    fn write(&self, root: &Path) {
+        let (mut primary, mut filelists) = (String::new(), String::new());
+        for line in self.packages {
+            let mut fields = line.split('|').map(str::trim);
+            let (name, evr) = fields.next().unwrap().split_once(' ').unwrap();
+            let (version, release) = evr.split_once('-').unwrap();
+            let entries = |text: Option<&str>| {
+                let entry = |name: &str| format!("<rpm:entry name=\"{name}\"/>");
+                text.unwrap_or("").split_whitespace().map(entry).collect::<String>()
+            };
+            let (provides, requires) = (entries(fields.next()), entries(fields.next()));
+            let files = |text: Option<&str>| {
+                let file = |name: &str| format!("<file>{name}</file>");
+                text.unwrap_or("").split_whitespace().map(file).collect::<String>()
+            };
+            let (shown, hidden) = (files(fields.next()), files(fields.next()));
+            let digest = Digest::of(line.as_bytes());
+            primary += &format!(
+                "<package type=\"rpm\"><name>{name}</name><arch>x86_64</arch>\
+                 <version epoch=\"0\" ver=\"{version}\" rel=\"{release}\"/>\
+                 <checksum type=\"{}\" pkgid=\"YES\">{digest}</checksum><size package=\"9\"/>\
+                 <location href=\"{}{name}-{evr}.x86_64.rpm\"/><format><rpm:provides>\
+                 <rpm:entry name=\"{name}\" flags=\"EQ\" epoch=\"0\" ver=\"{version}\" rel=\"{release}\"/>\
+                 {provides}</rpm:provides><rpm:requires>{requires}</rpm:requires>{shown}</format></package>",
+                self.checksum_type, self.location_prefix
+            );
+            filelists += &format!("<package pkgid=\"{digest}\" name=\"{name}\">{shown}{hidden}</package>");
+        }
+        let folder = root.join("repodata");
+        fs::create_dir_all(&folder).unwrap();
+        let data = |kind: &str, content: &str| {
+            let file = format!("{kind}.xml");
+            fs::write(folder.join(&file), content).unwrap();
+            format!(
+                "<data type=\"{kind}\"><checksum type=\"sha256\">{}</checksum>\
+                 <location href=\"repodata/{file}\"/><size>{1}</size><open-size>{1}</open-size></data>",
+                Digest::of(content.as_bytes()),
+                content.len()
+            )
+        };
+        let primary = data("primary", &format!("<metadata xmlns:rpm=\"r\">{primary}</metadata>"));
+        let filelists = data("filelists", &format!("<filelists>{filelists}</filelists>"));
+        fs::write(folder.join("repomd.xml"), format!("<repomd>{primary}{filelists}</repomd>")).unwrap();
+    }
+}
+
+/// Locks a manifest whose one repo lies in `root`; `more` are further keys of that repo.
+fn lock(root: &Path, more: &str, packages: &str, baseline: &str) -> Result<Vec<LockedPackage>, Report> {
+    let cache = tempfile::tempdir().unwrap();
+    let text = format!(
+        "name: t\nversion: 1\narchs: [amd64]\nbaseline: {baseline}\n\
+         repos: [{{name: test, type: rpm, url: \"file://{}\"{more}}}]\npackages: {{worker: [{packages}]}}\n",
+        root.display()
+    );
+    let manifest = Manifest::parse(&root.join("bundle.yaml"), text.as_bytes()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (http, cache) = (Http::new(Options::default()).unwrap(), Cache::open(cache.path()).unwrap());
+    let tools = Tools { http: &http, cache: &cache, progress: &Silent };
+    let locked = runtime.block_on(packages::lock(&manifest, &[Arch::Amd64], tools));
+    locked.map(|locked| locked.packages).map_err(Report::from)
+}
+
+const UNSIGNED: &str = ", allow-unsigned: true";
+
+fn names(locked: &[LockedPackage]) -> Vec<&str> {
+    locked.iter().map(|package| package.name.as_str()).collect()
+}
+
+#[test]
+fn a_closure_with_its_urls_and_who_needs_what() {
+    let root = tempfile::tempdir().unwrap();
+    let packages = ["app 1-1||lib.so tool", "lib 2-1|lib.so", "tool 1-1", "tool 3-1", "other 1-1"];
+    Repo { packages: &packages, ..Repo::default() }.write(root.path());
+    let locked = lock(root.path(), UNSIGNED, "app", "none").unwrap();
+    assert_eq!(names(&locked), ["app", "lib", "tool"]);
+    assert_eq!(locked[1].required_by, ["app"]);
+    assert_eq!(locked[0].required_by, ["role worker"]);
+    assert_eq!(locked[2].version, "3-1");
+    assert!(locked[2].url.ends_with("/Packages/tool-3-1.x86_64.rpm"), "{}", locked[2].url);
+    assert_eq!(locked[2].sha256, Digest::of(b"tool 3-1"));
+}
+
+#[test]
+fn files_that_only_the_filelists_know_are_found() {
+    let root = tempfile::tempdir().unwrap();
+    let packages = ["app 1-1||/usr/share/deep/file", "data 1-1||||/usr/share/deep/file"];
+    Repo { packages: &packages, ..Repo::default() }.write(root.path());
+    assert_eq!(names(&lock(root.path(), UNSIGNED, "app", "none").unwrap()), ["app", "data"]);
+}
+
+#[test]
+fn what_every_node_has_is_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    let packages = ["app 1-1||bash extra", "bash 5-1||glibc", "glibc 2-1", "extra 1-1||glibc"];
+    Repo { packages: &packages, ..Repo::default() }.write(root.path());
+    assert_eq!(names(&lock(root.path(), UNSIGNED, "app", "minimal").unwrap()), ["app", "extra"]);
+    fs::write(root.path().join("node.txt"), "glibc-2-1.x86_64\nextra-0.9-1.x86_64\n").unwrap();
+    assert_eq!(names(&lock(root.path(), UNSIGNED, "app", "node.txt").unwrap()), ["app", "bash"]);
+}
+
+#[test]
+fn a_missing_capability_is_named_with_who_needs_it() {
+    let root = tempfile::tempdir().unwrap();
+    Repo { packages: &["app 1-1||lib", "lib 1-1||nowhere.so"], ..Repo::default() }.write(root.path());
+    let report = lock(root.path(), UNSIGNED, "app", "none").unwrap_err().to_string();
+    assert!(report.contains("`nowhere.so`") && report.contains("lib 1-1"), "{report}");
+}
+
+#[test]
+fn bad_repositories_are_refused_by_name_and_reason() {
+    let good: &[&str] = &["app 1-1"];
+    let refused = |repo: Repo<'_>, more: &str, expected: &str| {
+        let root = tempfile::tempdir().unwrap();
+        repo.write(root.path());
+        let report = lock(root.path(), more, "app", "none").unwrap_err().to_string();
+        assert!(report.contains("repo `test`") && report.contains(expected), "{report}");
+    };
+    refused(Repo { packages: good, ..Repo::default() }, "", "has no key");
+    refused(Repo { packages: good, ..Repo::default() }, ", gpgkey: none.asc", "key `none.asc`");
+    refused(Repo { packages: good, checksum_type: "md5", ..Repo::default() }, UNSIGNED, "only by `md5`");
+    refused(
+        Repo { packages: good, location_prefix: "../", ..Repo::default() },
+        UNSIGNED,
+        "outside of the repository",
+    );
+}
+
+#[test]
+fn a_flipped_byte_in_the_metadata_is_found() {
+    let root = tempfile::tempdir().unwrap();
+    Repo { packages: &["app 1-1"], ..Repo::default() }.write(root.path());
+    let path = root.path().join("repodata/primary.xml");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let report = lock(root.path(), UNSIGNED, "app", "none").unwrap_err().to_string();
+    assert!(report.contains("repo `test`") && report.contains("primary.xml"), "{report}");
+}
