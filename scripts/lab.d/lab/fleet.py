@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from . import arm64, cgroups, hosts, machine, network, rootfs
 from .process import LabError, need, run, say, succeeds
-from .settings import Lab, cache
+from .settings import CACHE, Lab
 
 DEFAULT_HOSTS = ["deb-amd64", "deb-arm64", "rpm-amd64"]
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?")
@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?")
 def find(name):
     """A lab that exists, or None."""
     try:
-        return Lab(name, int(hosts.read(cache("labs", name, "number"))))
+        return Lab(name, int(hosts.read(os.path.join(CACHE, "labs", name, "number"))))
     except (OSError, ValueError):
         return None
 
@@ -39,7 +39,7 @@ def existing(name):
 
 
 def names():
-    return sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(cache("labs", "*", "number")))
+    return sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(CACHE, "labs", "*", "number")))
 
 
 def claim(name):
