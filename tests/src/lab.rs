@@ -42,13 +42,7 @@ impl Lab {
 
     /// Like [`Lab::take`], with a disk size such as `Some("400M")` where a test needs one.
     pub fn take_sized(wanted: &[(&str, Kind, Option<&str>)]) -> Option<Self> {
-        let name = match std::env::var("EGGO_LAB") {
-            Ok(name) if !name.is_empty() => name,
-            _ => {
-                println!("skipped: no lab (set EGGO_LAB, or run scripts/test hosts)");
-                return None;
-            }
-        };
+        let name = allowed()?;
         let turn = take_turn(&name);
         let before = facts(&name).map(|facts| facts.host_names());
         let known = before.unwrap_or_default();
@@ -145,6 +139,15 @@ impl Drop for Lab {
             }
         }
     }
+}
+
+/// The lab that tests may use. Prints why and returns `None` where there is none.
+pub fn allowed() -> Option<String> {
+    let name = std::env::var("EGGO_LAB").ok().filter(|name| !name.is_empty());
+    if name.is_none() {
+        println!("skipped: no lab (set EGGO_LAB, or run scripts/test hosts)");
+    }
+    name
 }
 
 /// Builds of Kubernetes in the lab's cache: the folder with the programs of a version and an arch (`amd64`, `arm64`).

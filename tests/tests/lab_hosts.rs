@@ -114,7 +114,9 @@ fn hosts_break_and_heal() {
 
 #[test]
 fn down_leaves_nothing_even_after_a_kill() {
-    let Some(turn) = Lab::take(&[]) else { return };
+    if lab::allowed().is_none() {
+        return;
+    }
     let name = format!("leak-{}", std::process::id());
     let scripts_lab = lab::project().join("scripts/lab");
     let lab_command = |words: &[&str]| {
@@ -155,7 +157,6 @@ fn down_leaves_nothing_even_after_a_kill() {
             assert_eq!(traces(&name, &number), Vec::<String>::new(), "after {pause} ms");
         }
     }
-    drop(turn);
 }
 
 /// Everything on this machine that bears the lab's name or number.

@@ -53,7 +53,7 @@ def project(name, module, version):
         required = file.read()
     lines = ["module lab", "", f"go {go_line(required)}", "", f"require {module} {version}", ""]
     if module == "k8s.io/kubernetes":
-        staging = sorted(set(re.findall(r"^\s*(k8s\.io/\S+) v0\.0\.0(?:-\S+)?\s*(?://.*)?$", required, re.M)) | set(re.findall(r"^\s*(?:replace )?(k8s\.io/\S+) => \./staging", required, re.M)))
+        staging = sorted(set(re.findall(r"^\s*(k8s\.io/\S+) v0\.0\.0\s*(?://.*)?$", required, re.M)) | set(re.findall(r"^\s*(?:replace )?(k8s\.io/\S+) => \./staging", required, re.M)))
         lines += [f"replace {library} => {library} v0.{version.removeprefix('v1.')}" for library in staging]
     else:
         # what the module itself replaces would otherwise not hold for us

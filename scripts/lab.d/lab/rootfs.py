@@ -73,8 +73,8 @@ def gigabytes(size):
 
 def base(kind):
     """The archive of a root file system as the package manager made it."""
-    path = cache("rootfs", f"{kind}-{base_digest(kind)}.tar")
-    with locked(f"base-{kind}"):
+    path = cache("rootfs", f"{kind.replace('vm-', 'deb-')}-{base_digest(kind)}.tar")
+    with locked(f"base-{kind.replace('vm-', 'deb-')}"):
         if not os.path.exists(path):
             need("mmdebstrap", "mmdebstrap")
             if arch_of(kind) == "arm64":
@@ -145,6 +145,10 @@ def configure(root, kind):
         share_kernel(root)
     if kind == "deb-arm64":
         arm64.adapt(root)
+    if kind == "vm-arm64":
+        from . import vm  # it builds on this module
+
+        vm.adapt(root)
 
 
 def share_kernel(root):
