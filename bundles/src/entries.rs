@@ -50,7 +50,7 @@ pub enum Body {
 }
 
 impl Entry {
-    fn root(path: &str, size: u64) -> Self {
+    pub(crate) fn root(path: &str, size: u64) -> Self {
         Self { path: path.to_string(), mode: PLAIN, body: Body::Content { size }, item: None }
     }
 

@@ -9,6 +9,8 @@ use libdeflater::{CompressionLvl, Compressor, crc32};
 /// No name, no time, no flags, operating system unknown.
 pub const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 pub const TRAILER: usize = 8;
+/// The longest member that a reader takes, however badly its writer deflated.
+pub const LONGEST: u64 = 2 << 20;
 /// An empty final block, as every gzip writes it.
 const EMPTY_DEFLATE: [u8; 2] = [3, 0];
 

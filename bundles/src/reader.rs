@@ -8,17 +8,22 @@
 mod archive;
 mod check;
 mod entry;
+mod extract;
+mod front;
 mod item;
+mod pipe;
 mod verify;
 
+pub use extract::{Extracted, Selection};
 pub use item::ItemReader;
+pub use pipe::{OpenPipe, Pipe};
 
 use crate::entries::{self, Entries, FULL_SIGNATURE, Front, INDEX, SIGNATURE};
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::index::{Index, Item};
-use crate::keys::{PublicKey, TrustedKeys};
+use crate::keys::{PublicKey, SecretKey, TrustedKeys};
 use crate::rules::{self, LONGEST_INDEX, LONGEST_SIGNATURE};
-use crate::seal::Sealed;
+use crate::seal::{self, Sealed};
 use crate::{Digest, sbom};
 use archive::Archive;
 use std::path::Path;
@@ -110,8 +115,13 @@ impl Bundle<Unverified> {
     /// Opens a bundle, or all parts of a split one by the name of its first part or of the whole.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let archive = Archive::open(path)?;
-        let (index, next) = archive.read_front(0, INDEX, LONGEST_INDEX)?;
-        let (signature, next) = archive.read_front(next, SIGNATURE, LONGEST_SIGNATURE)?;
+        let mut members = archive.members_from(0);
+        let index = front::read(&mut members, INDEX, LONGEST_INDEX).map_err(|error| match error {
+            Error::Refused { why: Refusal::Unlisted(_), path } => Error::NotABundle { path },
+            other => other,
+        })?;
+        let signature = front::read(&mut members, SIGNATURE, LONGEST_SIGNATURE)?;
+        let next = members.number;
         let signature = String::from_utf8_lossy(&signature).into_owned();
         let front = OwnedFront { index, signature, full_signature: None };
         Ok(Self { state: Unverified { archive, front, next } })
@@ -135,6 +145,12 @@ impl OwnedFront {
     fn trust(&self, path: &Path, trusted: &TrustedKeys) -> Result<PublicKey, Error> {
         let checked = trusted.check(&self.index, &self.signature);
         checked.map_err(|why| Error::Distrust { path: path.to_path_buf(), why })
+    }
+
+    /// The files by name, in their order in the archive.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        let full = self.full_signature.as_ref().map(|text| (FULL_SIGNATURE, text.as_bytes()));
+        [(INDEX, &self.index[..]), (SIGNATURE, self.signature.as_bytes())].into_iter().chain(full)
     }
 
     fn borrowed(&self) -> Front<'_> {
@@ -172,7 +188,7 @@ impl Contents {
 impl Unverified {
     fn read_index(self, trusted: Option<&TrustedKeys>) -> Result<Opened, Error> {
         let Self { archive, front, next } = self;
-        let read_full = || Ok(archive.read_front(next, FULL_SIGNATURE, LONGEST_SIGNATURE)?.0);
+        let read_full = || front::read(&mut archive.members_from(next), FULL_SIGNATURE, LONGEST_SIGNATURE);
         let contents = Contents::new(&archive.path, front, trusted, read_full)?;
         let mut starts = Vec::with_capacity(contents.entries.list.len() + 1);
         let mut start = 0_u64;
@@ -297,6 +313,11 @@ impl<T: Readable> Bundle<T> {
                 Sealed { index, bytes, signature: signature.clone(), full_signature: None, sbom }
             }
         })
+    }
+
+    /// The delta from `base` to this bundle, ready to be written with this bundle as its store.
+    pub fn delta_from(&self, base: &Bundle<T>, key: &SecretKey) -> Result<Sealed, Error> {
+        Ok(seal::delta(self.sealed()?, base.index(), key))
     }
 
     fn opened(&self) -> &Arc<Opened> {

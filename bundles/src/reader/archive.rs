@@ -1,18 +1,15 @@
 //! The file's framing: footer, table, members. All that is known before trust.
 
+use super::front::Members;
 use crate::entries::{BLOCK, MEMBER};
 use crate::error::{Error, Refusal};
-use crate::gzip::{Decoder, HEADER};
+use crate::gzip::{Decoder, HEADER, LONGEST};
 use crate::parts::{self, ReadAt};
-use crate::rules::printable;
 use crate::table::{BadTable, FOOTER_LENGTH, Footer, Member};
 use crate::tape;
 use libdeflater::crc32;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// No member is longer than its content and the overhead of storing it.
-const LONGEST_MEMBER: u64 = MEMBER + (MEMBER >> 8);
 
 /// The members of a file, readable by number from any thread.
 pub struct Archive {
@@ -62,7 +59,7 @@ impl Archive {
         let mut table = vec![0; footer.table_length() as usize];
         source.read_exact_at(&mut table, footer.offset).map_err(unreadable)?;
         let members = footer.members(&table).map_err(bad_tail)?;
-        if members.iter().any(|member| member.length > LONGEST_MEMBER) {
+        if members.iter().any(|member| member.length > LONGEST) {
             return Err(bad_tail(BadTable::Damaged));
         }
         let offsets = members
@@ -119,35 +116,29 @@ impl Archive {
         Ok(())
     }
 
-    /// Reads the small entry that starts at member `number`, by its tar header alone; also
-    /// gives the member behind it.
-    pub fn read_front(&self, number: usize, name: &str, limit: u64) -> Result<(Vec<u8>, usize), Error> {
-        let mut scratch = Scratch::new();
-        self.decode_any(number, &mut scratch, name)?;
-        let found = tape::find(&scratch.content);
-        let found = found.ok_or_else(|| self.refused(Refusal::Header(name.to_string())))?;
-        if found.path != name || found.kind != tape::FILE {
-            return Err(match number {
-                0 => Error::NotABundle { path: self.path.clone() },
-                _ => self.refused(Refusal::Unlisted(printable(&found.path))),
-            });
-        }
-        if found.size > limit {
-            let why = Refusal::Size { path: name.to_string(), found: found.size, expected: limit };
-            return Err(self.refused(why));
-        }
-        let length = found.length as u64 + found.size.next_multiple_of(BLOCK);
-        let mut bytes = scratch.content.split_off(found.length);
-        let last = number + length.div_ceil(MEMBER) as usize - 1;
-        for next in number + 1..=last {
-            self.decode_any(next, &mut scratch, name)?;
-            bytes.extend(&scratch.content);
-        }
-        if bytes.len() as u64 != length - found.length as u64 {
-            return Err(self.refused(Refusal::Differs(name.to_string())));
-        }
-        bytes.truncate(found.size as usize);
-        Ok((bytes, last + 1))
+    /// Members one after the other, whatever their length.
+    pub fn members_from(&self, number: usize) -> MembersFrom<'_> {
+        MembersFrom { archive: self, number, scratch: Scratch::new() }
+    }
+}
+
+/// See [`Archive::members_from`].
+pub struct MembersFrom<'a> {
+    archive: &'a Archive,
+    /// The next one.
+    pub number: usize,
+    scratch: Scratch,
+}
+
+impl Members for MembersFrom<'_> {
+    fn path(&self) -> &Path {
+        &self.archive.path
+    }
+
+    fn next(&mut self, entry: &str) -> Result<&[u8], Error> {
+        self.archive.decode_any(self.number, &mut self.scratch, entry)?;
+        self.number += 1;
+        Ok(&self.scratch.content)
     }
 }
 

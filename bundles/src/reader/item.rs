@@ -86,7 +86,7 @@ impl Opened {
     }
 
     /// Where content like that of `item` lies: here or in the parent.
-    fn find_content(self: &Arc<Self>, item: &Item) -> Result<(Arc<Self>, usize), Error> {
+    pub(super) fn find_content(self: &Arc<Self>, item: &Item) -> Result<(Arc<Self>, usize), Error> {
         if let Some(number) = self.contents.entries.carrier(item) {
             return Ok((self.clone(), number));
         }

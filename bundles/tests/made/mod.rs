@@ -3,24 +3,27 @@
 
 use eggo_bundles::progress::Silent;
 use eggo_bundles::{
-    Arch, Content, Digest, Image, Index, Item, Kind, PublicKey, SecretKey, Source, Store, TrustedKeys, seal,
-    write,
+    Arch, Content, Digest, Image, Index, Item, KeyPair, Kind, PublicKey, SecretKey, Source, Store,
+    TrustedKeys, seal, write,
 };
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-static KEY: LazyLock<SecretKey> = LazyLock::new(new_key);
+pub mod forge;
 
-pub fn new_key() -> SecretKey {
-    let pair = eggo_bundles::KeyPair::generate(None).unwrap();
-    SecretKey::parse(&pair.secret, "test key", || None).unwrap()
-}
+static TEXT: LazyLock<String> = LazyLock::new(|| KeyPair::generate(None).unwrap().secret);
+static KEY: LazyLock<SecretKey> = LazyLock::new(|| SecretKey::parse(&TEXT, "test key", || None).unwrap());
 
 /// The same for the whole test program.
 pub fn key() -> &'static SecretKey {
     &KEY
+}
+
+/// The file of [`key`].
+pub fn secret_text() -> &'static str {
+    &TEXT
 }
 
 pub fn public() -> PublicKey {
@@ -66,17 +69,16 @@ impl Sample {
             sample.image(arch, "docker.io/library/pause:3.2");
         }
         sample.add("amd64/file/empty", b"");
-        sample.add("amd64/file/large", &noise(3_000_000, 1));
+        sample.add("amd64/file/large", &noise(1_300_000, 1));
         sample.add("amd64/file/exact", &noise((1 << 20) - 512, 2));
-        sample.add("amd64/file/text", &b"all work and no play\n".repeat(100_000));
+        sample.add("amd64/file/text", &b"all work and no play\n".repeat(20_000));
         sample.add(&format!("arm64/file/{}/{}", "long".repeat(40), "name".repeat(30)), b"long");
         sample
     }
 
-    pub fn add(&mut self, path: &str, content: &[u8]) -> &mut Item {
+    pub fn add(&mut self, path: &str, content: &[u8]) {
         self.contents.insert(path.to_string(), content.to_vec());
         self.index.items.push(item(path, content));
-        self.index.items.last_mut().unwrap()
     }
 
     pub fn link(&mut self, path: &str, target: &str) {
