@@ -105,20 +105,22 @@ impl SecretKey {
         if raw.get(..2) != Some(b"Ed") {
             return Err(not_a_key());
         }
-        let boxed = minisign::SecretKeyBox::from(text.to_string());
-        let key = if encrypted {
+        let bytes = if encrypted {
             let password = password().ok_or_else(|| KeyError::NeedsPassword { name: name.to_string() })?;
-            boxed
-                .into_secret_key(Some(password))
-                .map_err(|_| KeyError::WrongPassword { name: name.to_string() })?
+            let key = minisign::SecretKeyBox::from(text.to_string()).into_secret_key(Some(password));
+            key.map_err(|_| KeyError::WrongPassword { name: name.to_string() })?.to_bytes()
         } else {
-            boxed.into_unencrypted_secret_key().map_err(|_| not_a_key())?
+            // `minisign -W` leaves the checksum empty. The pair's halves are compared below.
+            raw
         };
-        let bytes = key.to_bytes();
+        if bytes.len() < KEY_PAIR.end {
+            return Err(not_a_key());
+        }
         let number = bytes[KEY_NUMBER].try_into().map_err(|_| not_a_key())?;
         let pair: [u8; 64] = bytes[KEY_PAIR].try_into().map_err(|_| not_a_key())?;
         let signing = SigningKey::from_keypair_bytes(&pair).map_err(|_| not_a_key())?;
-        let public = minisign::PublicKey::from_secret_key(&key).map_err(|_| not_a_key())?;
+        let public = [b"Ed", &bytes[KEY_NUMBER], signing.verifying_key().as_bytes()].concat();
+        let public = minisign::PublicKey::from_bytes(&public).map_err(|_| not_a_key())?;
         Ok(Self { number, signing, public: PublicKey(public) })
     }
 

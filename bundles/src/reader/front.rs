@@ -33,7 +33,7 @@ pub fn read(members: &mut dyn Members, name: &str, limit: u64) -> Result<Vec<u8>
     let stream = header.len() as u64 + found.size.next_multiple_of(BLOCK);
     for _ in 1..stream.div_ceil(MEMBER) {
         // Members of one entry are full, all but the last.
-        if bytes.len() as u64 % MEMBER != 0 {
+        if !(bytes.len() as u64).is_multiple_of(MEMBER) {
             return Err(differs());
         }
         bytes.extend(members.next(name)?);

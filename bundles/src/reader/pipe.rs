@@ -145,14 +145,14 @@ impl OpenPipe {
         let task = progress.start(label, Some(list.iter().map(|entry| entry.size()).sum()));
         let name = stream.name.clone();
         let refused = |why| Error::Refused { path: name.clone(), why };
-        for number in contents.front.files().count()..list.len() {
+        for (number, entry) in list.iter().enumerate().skip(contents.front.files().count()) {
             let mut content = Streamed::new(stream, contents, number);
             let visited = visit(contents, number, &mut content);
             if let Some(error) = content.failed {
                 return Err(error);
             }
             match visited? {
-                Ok(()) => progress.advance(task, list[number].size()),
+                Ok(()) => progress.advance(task, entry.size()),
                 Err(Unfit::Refused(why)) => return Err(refused(why)),
                 Err(Unfit::Io(source)) => return Err(Error::Io { path: name.clone(), source }),
             }

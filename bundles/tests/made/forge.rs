@@ -20,12 +20,15 @@ pub struct Raw {
     pub padding: Vec<u8>,
 }
 
+/// Changes the bytes of a member.
+pub type Tamper = fn(&mut Vec<u8>);
+
 /// A bundle in pieces.
 #[derive(Clone)]
 pub struct Forge {
     pub entries: Vec<Raw>,
     /// Changes the finished members before the table is made.
-    pub tamper: Vec<(usize, fn(&mut Vec<u8>))>,
+    pub tamper: Vec<(usize, Tamper)>,
     /// Stands between the end of the archive and the table, as members of their own.
     pub behind: Vec<Vec<u8>>,
 }
@@ -89,16 +92,21 @@ impl Forge {
 
     /// Puts another index in place, signed by the key of this file; `SHA256SUMS` follows it.
     pub fn sign(&mut self, index: &[u8], key: &str) {
-        let signature = sign(index, key);
         self.entries[0] = Raw::new("eggo-bundle.json", 0o644, b'0', "", index);
-        self.entries[1] = Raw::new("eggo-bundle.json.minisig", 0o644, b'0', "", signature.as_bytes());
+        self.replace_signature(sign(index, key).as_bytes());
+    }
+
+    /// Puts another signature in place; `SHA256SUMS` follows it.
+    pub fn replace_signature(&mut self, signature: &[u8]) {
+        let index = self.entries[0].content.clone();
+        self.entries[1] = Raw::new("eggo-bundle.json.minisig", 0o644, b'0', "", signature);
         let sums = String::from_utf8(self.entry("SHA256SUMS").content.clone()).unwrap();
         let sums: String = sums
             .lines()
             .map(|line| match line.split_once("  ").unwrap().1 {
-                path @ "eggo-bundle.json" => format!("{}  {path}\n", hex::encode(Sha256::digest(index))),
+                path @ "eggo-bundle.json" => format!("{}  {path}\n", hex::encode(Sha256::digest(&index))),
                 path @ "eggo-bundle.json.minisig" => {
-                    format!("{}  {path}\n", hex::encode(Sha256::digest(&signature)))
+                    format!("{}  {path}\n", hex::encode(Sha256::digest(signature)))
                 }
                 _ => format!("{line}\n"),
             })
