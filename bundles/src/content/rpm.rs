@@ -29,6 +29,8 @@ pub struct Rpm {
     pub requires: Vec<Dependency>,
     pub conflicts: Vec<Dependency>,
     pub obsoletes: Vec<Dependency>,
+    /// The paths of all its files.
+    pub files: Vec<String>,
     /// The signature header's entries, by tag.
     pub signature: Header,
     /// The main header as it stands in the file: what header signatures and digests cover.
@@ -83,6 +85,7 @@ pub fn read(reader: &mut dyn Read) -> Result<Rpm, Problem> {
         requires: main.dependencies(tag::REQUIRES),
         conflicts: main.dependencies(tag::CONFLICTS),
         obsoletes: main.dependencies(tag::OBSOLETES),
+        files: main.files(),
         payload_sha256: main.strings(tag::PAYLOAD_DIGEST).into_iter().next(),
         payload_offset: header_offset + header.len() as u64,
         signature,
@@ -105,6 +108,10 @@ pub mod tag {
     pub const REQUIRES: [u32; 3] = [1049, 1048, 1050];
     pub const CONFLICTS: [u32; 3] = [1054, 1053, 1055];
     pub const OBSOLETES: [u32; 3] = [1090, 1114, 1115];
+    /// A file's path is one of the folders, named by its number, and a name.
+    pub const FOLDER_NUMBERS: u32 = 1116;
+    pub const FILE_NAMES: u32 = 1117;
+    pub const FOLDERS: u32 = 1118;
     /// In the signature header: OpenPGP signatures over the main header, and its digests.
     pub const SIGNATURE_DSA: u32 = 267;
     pub const SIGNATURE_RSA: u32 = 268;
@@ -178,6 +185,14 @@ impl Header {
     pub fn bytes(&self, tag: u32) -> Option<&[u8]> {
         let (data, count) = self.find(tag, &[7])?;
         data.get(..count)
+    }
+
+    fn files(&self) -> Vec<String> {
+        let folders = self.strings(tag::FOLDERS);
+        let numbers = self.numbers(tag::FOLDER_NUMBERS);
+        let names = self.strings(tag::FILE_NAMES);
+        let path = |(name, number): (String, u32)| Some(format!("{}{name}", folders.get(number as usize)?));
+        names.into_iter().zip(numbers).filter_map(path).collect()
     }
 
     fn dependencies(&self, [names, flags, versions]: [u32; 3]) -> Vec<Dependency> {

@@ -114,7 +114,7 @@ fn find_or_add(metadata: &mut Metadata, installed: &Installed) -> u32 {
 }
 
 /// Every rpm repository of the manifest; a `.repo` file may hold several.
-fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Error> {
+pub(super) fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Error> {
     let mut places = Vec::new();
     for repo in &manifest.repos {
         let place = Place {

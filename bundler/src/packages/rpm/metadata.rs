@@ -4,6 +4,7 @@
 use super::super::version::Relation;
 use super::super::version::rpm::Evr;
 use super::xml::{self, Attributes, Visit};
+use eggo_bundles::content::rpm::{Dependency, Rpm};
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::ops::Range;
@@ -111,26 +112,55 @@ impl Metadata {
 
     /// A package that targets have and no repository does: it provides itself and nothing else.
     pub fn add_installed(&mut self, name: &str, evr: &str, arch: &str) -> u32 {
-        let (name, evr) = (self.words.add(name), self.words.add(evr));
-        let first = self.capabilities.len() as u32;
-        self.capabilities.push(Capability { name, evr, relation: Some(Relation::Equal) });
-        let files = self.files.len() as u32;
+        let provides = [Dependency { name: name.into(), flags: sense::EQUAL, version: evr.into() }];
+        self.add(name, evr, arch, u16::MAX, [&provides, &[], &[], &[]], &[])
+    }
+
+    /// A package as its own header describes it.
+    pub fn add_header(&mut self, rpm: &Rpm) -> u32 {
+        let lists = [&rpm.provides[..], &rpm.requires, &rpm.conflicts, &rpm.obsoletes];
+        self.add(&rpm.name, &rpm.evr(), &rpm.architecture, 0, lists, &rpm.files)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        evr: &str,
+        arch: &str,
+        repo: u16,
+        lists: [&[Dependency]; 4],
+        files: &[String],
+    ) -> u32 {
+        let [provides, requires, conflicts, obsoletes] = lists.map(|list| {
+            let start = self.capabilities.len() as u32;
+            for Dependency { name, flags, version } in list {
+                let relation = sense::relation(*flags).filter(|_| !version.is_empty());
+                let evr = if relation.is_some() { self.words.add(version) } else { Word::EMPTY };
+                self.capabilities.push(Capability { name: self.words.add(name), evr, relation });
+            }
+            start..self.capabilities.len() as u32
+        });
+        let first_file = self.files.len() as u32;
+        for file in files {
+            let word = self.words.add(file);
+            self.files.push(word);
+        }
         self.packages.push(Package {
-            repo: u16::MAX,
-            name,
+            repo,
+            name: self.words.add(name),
             arch: self.words.add(arch),
-            evr,
+            evr: self.words.add(evr),
             checksum_type: Word::EMPTY,
             checksum: String::new(),
             size: 0,
             location: String::new(),
-            provides: first..first + 1,
-            requires: 0..0,
-            conflicts: 0..0,
-            obsoletes: 0..0,
+            provides,
+            requires,
+            conflicts,
+            obsoletes,
             recommends: 0..0,
             suggests: 0..0,
-            files: files..files,
+            files: first_file..self.files.len() as u32,
         });
         self.packages.len() as u32 - 1
     }
@@ -174,6 +204,26 @@ impl Metadata {
         match capability.relation {
             Some(relation) => format!("{name} {relation} {}", self.words.get(capability.evr)),
             None => name.to_string(),
+        }
+    }
+}
+
+/// The bits in which a header writes a relation.
+mod sense {
+    use super::Relation;
+
+    const LESS: u32 = 2;
+    const GREATER: u32 = 4;
+    pub const EQUAL: u32 = 8;
+
+    pub fn relation(flags: u32) -> Option<Relation> {
+        match flags & (LESS | GREATER | EQUAL) {
+            LESS => Some(Relation::Less),
+            GREATER => Some(Relation::Greater),
+            EQUAL => Some(Relation::Equal),
+            bits if bits == LESS | EQUAL => Some(Relation::LessOrEqual),
+            bits if bits == GREATER | EQUAL => Some(Relation::GreaterOrEqual),
+            _ => None,
         }
     }
 }

@@ -6,11 +6,14 @@ pub mod filelists;
 mod lock;
 pub mod metadata;
 pub mod modules;
+pub mod proof;
 pub mod repomd;
 pub mod repository;
 pub mod rich;
 pub mod sources;
+mod suffice;
 pub mod world;
 pub mod xml;
 
 pub use lock::lock;
+pub use suffice::suffices;

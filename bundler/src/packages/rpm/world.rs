@@ -24,6 +24,8 @@ pub struct World {
     pub(super) repositories: Vec<Repository>,
     weak: Weak,
     installed: HashSet<u32>,
+    /// Needs, as written, that targets are known to meet.
+    assumed: HashSet<String>,
     by_name: HashMap<Word, Vec<u32>>,
     provided: HashMap<Word, Vec<(u32, Capability)>>,
     /// Only of the paths that somebody requires or conflicts with.
@@ -89,6 +91,7 @@ impl World {
             repositories,
             weak,
             installed,
+            assumed: HashSet::new(),
             by_name: HashMap::new(),
             provided: HashMap::new(),
             by_file: HashMap::new(),
@@ -107,6 +110,11 @@ impl World {
         self.installed.extend(packages);
         // Choices are sorted by what is installed.
         self.needs.iter_mut().for_each(|needs| drop(needs.take()));
+    }
+
+    /// These needs, as the metadata writes them, are met by what targets have.
+    pub fn assume(&mut self, needs: impl IntoIterator<Item = String>) {
+        self.assumed.extend(needs);
     }
 
     fn index(&mut self, extra_files: &[(u32, Word)]) {
@@ -273,6 +281,9 @@ impl World {
                 continue;
             }
             let text = self.metadata.show(required);
+            if self.assumed.contains(&text) {
+                continue;
+            }
             if rich::is_rich(name) {
                 for lowered in self.rich.get(&(required.name, false)).into_iter().flatten() {
                     self.push(id, needs, text.clone(), lowered.when.clone(), lowered.choices.clone(), weak);
