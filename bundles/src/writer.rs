@@ -202,6 +202,8 @@ struct Slot {
     content: Vec<u8>,
     filled: usize,
     member: Vec<u8>,
+    /// CRC-32 of the member, for the table.
+    crc: u32,
 }
 
 /// Runs `feed_all` on this thread, packs on others and writes on one more; gives the length written.
@@ -214,7 +216,8 @@ fn pack(
     let (full_in, full_out) = channel::<Slot>();
     let (packed_in, packed_out) = channel::<Slot>();
     for _ in 0..2 * workers + 2 {
-        let slot = Slot { number: 0, content: vec![0; MEMBER as usize], filled: 0, member: Vec::new() };
+        let slot =
+            Slot { number: 0, content: vec![0; MEMBER as usize], filled: 0, member: Vec::new(), crc: 0 };
         let _ = free_in.send(slot);
     }
     let full_out = Mutex::new(full_out);
@@ -246,6 +249,7 @@ fn pack_slots(full: &Mutex<Receiver<Slot>>, packed: &Sender<Slot>) {
         let next = full.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
         let Ok(mut slot) = next else { break };
         encoder.encode(&slot.content[..slot.filled], &mut slot.member);
+        slot.crc = crc32(&slot.member);
         if packed.send(slot).is_err() {
             break;
         }
@@ -262,7 +266,7 @@ fn write_slots(out: &mut dyn Write, packed: &Receiver<Slot>, free: &Sender<Slot>
         while let Some(slot) = waiting.remove(&(members.len() as u64)) {
             out.write_all(&slot.member)?;
             let length = slot.member.len() as u64;
-            members.push(Member { length, crc: crc32(&slot.member) });
+            members.push(Member { length, crc: slot.crc });
             size += length;
             let _ = free.send(slot);
         }
