@@ -22,6 +22,8 @@ pub struct Service {
     pub files: Vec<RemoteFile>,
     /// What else a restart depends on: the program's version.
     pub depends: String,
+    /// It reads its files anew without stopping.
+    pub reloads: bool,
     /// Shell that runs before the start.
     pub before: String,
     /// Shell that succeeds once the service works; it is repeated until then.
@@ -38,6 +40,7 @@ impl Service {
             unit: None,
             files: Vec::new(),
             depends: String::new(),
+            reloads: false,
             before: String::new(),
             works: None,
             limit: Duration::from_secs(120),
@@ -47,7 +50,7 @@ impl Service {
 
     /// Brings the service to this form and running.
     pub async fn ensure(self, run: &Run, node: &Node) -> Result<Outcome, Report> {
-        let Self { name, unit, mut files, depends, before, works, limit, mut undo } = self;
+        let Self { name, unit, mut files, depends, reloads, before, works, limit, mut undo } = self;
         if let Some(text) = unit {
             files.push(RemoteFile::new(paths::unit(name), text));
         }
@@ -61,7 +64,7 @@ impl Service {
             .always();
         let work = || async move {
             let written = node.remote.write_files(files).await?;
-            let script = start(name, &fingerprint, &before, works.as_deref(), limit);
+            let script = start(name, &fingerprint, reloads, &before, works.as_deref(), limit);
             let command =
                 Command::sh(format!("start {name}"), script).timeout(limit + Duration::from_secs(240));
             let output = node.remote.run(command).await?;
@@ -72,7 +75,14 @@ impl Service {
     }
 }
 
-fn start(name: &str, fingerprint: &str, before: &str, works: Option<&str>, limit: Duration) -> String {
+fn start(
+    name: &str,
+    fingerprint: &str,
+    reloads: bool,
+    before: &str,
+    works: Option<&str>,
+    limit: Duration,
+) -> String {
     let stamp = quote(&format!("{STAMPS}/{name}"));
     let wait = match works {
         Some(check) => format!(
@@ -82,14 +92,22 @@ fn start(name: &str, fingerprint: &str, before: &str, works: Option<&str>, limit
         ),
         None => String::new(),
     };
+    // A changed unit takes a restart, and so does a service that is not running.
+    let again = match reloads {
+        true => format!(
+            "if [ $stale = no ] && systemctl -q is-active {name}; then systemctl reload {name}; else systemctl restart {name}; fi"
+        ),
+        false => format!("systemctl restart {name}"),
+    };
     // What a service says when it fails is the reason that people look for.
     format!(
         "last() {{ journalctl -u {name} -n 8 --no-pager -o cat >&2 2>/dev/null; exit 1; }}\n\
          if [ \"$(cat {stamp} 2>/dev/null)\" = {fingerprint} ] && systemctl -q is-active {name} && systemctl -q is-enabled {name}; \
          then exit 0; fi\n{before}\n\
+         stale=$(systemctl show -p NeedDaemonReload --value {name})\n\
          systemctl daemon-reload; systemctl -q unmask {name} 2>/dev/null || :; systemctl -q enable {name}\n\
          systemctl reset-failed {name} 2>/dev/null || :\n\
-         systemctl restart {name} || last\n{wait}\
+         {again} || last\n{wait}\
          mkdir -p {STAMPS}; echo {fingerprint} > {stamp}; echo started\n"
     )
 }

@@ -1,6 +1,8 @@
-//! Authorities and leaves on the control machine, and the administrator's kubeconfig.
+//! What the control machine keeps of a cluster: authorities and leaves, the administrator's
+//! kubeconfig, and the config, without its password.
 
 use crate::cluster::Cluster;
+use crate::config::Config;
 use crate::phases::PhaseError;
 use eggo_terminal::Report;
 use std::fs;
@@ -18,7 +20,14 @@ fn make(cluster: &Cluster) -> Result<(), Report> {
             cluster.leaf(&node.host, row.path)?;
         }
     }
-    write_admin(cluster)
+    write_admin(cluster)?;
+    save_config(&cluster.state, &cluster.config)
+}
+
+/// The config as the last command left the cluster; `list` reads it.
+pub fn save_config(state: &Path, config: &Config) -> Result<(), Report> {
+    let text = serde_json::to_vec_pretty(config).map_err(|error| Report::new(error.to_string()))?;
+    write(&state.join("config.json"), &text)
 }
 
 /// The administrator's certificate anew.
@@ -29,8 +38,11 @@ pub fn renew_admin(cluster: &Cluster) -> Result<(), Report> {
 
 fn write_admin(cluster: &Cluster) -> Result<(), Report> {
     let text = cluster.admin_kubeconfig(&cluster.endpoint())?;
-    let path = cluster.state.join("admin.conf");
-    write_private(&path, text.as_bytes())
+    write(&cluster.state.join("admin.conf"), text.as_bytes())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Report> {
+    write_private(path, bytes)
         .map_err(|error| Report::new(format!("cannot write `{}`: {error}", path.display())))
 }
 
@@ -38,7 +50,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if fs::read(path).is_ok_and(|found| found == bytes) {
         return fs::set_permissions(path, fs::Permissions::from_mode(0o600));
     }
-    let new = path.with_extension("conf.new");
+    let new = path.with_extension("new");
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;

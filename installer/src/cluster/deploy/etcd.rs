@@ -25,6 +25,14 @@ pub const LOCAL: &str = "https://127.0.0.1:2379";
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     let members = in_order(cluster).await.map_err(PhaseError::Whole)?;
     wake(cluster, &members).await?;
+    let mut with_data = 0;
+    for node in &members {
+        with_data += usize::from(node.probe(&cluster.config).await.map_err(PhaseError::Whole)?.etcd_data);
+    }
+    if with_data > 0 && with_data < members.len() {
+        // Members are about to be added to a cluster that holds something.
+        crate::cluster::etcd_data::backup_before(cluster, "join").await.map_err(PhaseError::Whole)?;
+    }
     for (index, node) in members.iter().enumerate() {
         let before = &members[..index];
         start(cluster, node, before)

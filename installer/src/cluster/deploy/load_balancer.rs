@@ -24,6 +24,8 @@ async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     Service {
         unit: Some(nginx::unit(program)),
         files: vec![RemoteFile::new(paths::NGINX, nginx::config(&cluster.config, port, probe))],
+        reloads: true,
+        works: Some(super::control_plane::listens(port)),
         ..Service::new("nginx")
     }
     .ensure(&cluster.run, node)

@@ -67,7 +67,8 @@ impl Traits {
                 Self {
                     kind: "notify",
                     after: if stacked { vec!["etcd"] } else { Vec::new() },
-                    service: vec!["TimeoutStartSec=300".to_string()],
+                    // It would wait for every watch to end; the watchers find another server, or wait.
+                    service: vec!["TimeoutStartSec=300".to_string(), "TimeoutStopSec=10".to_string()],
                     ..simple("Kubernetes API server", &[])
                 }
             }
