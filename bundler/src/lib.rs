@@ -1,8 +1,10 @@
 //! Builds bundles: manifest → lock → fetch → index → seal → write.
 
+pub mod addons;
 pub mod archive;
 pub mod cache;
 pub mod http;
+pub mod images;
 pub mod lock;
 pub mod manifest;
 pub mod packages;

@@ -1,0 +1,205 @@
+//! Container images: from the names in a manifest to blobs in the cache and items in a bundle.
+//!
+//! [`lock`] asks registries (or opens local archives) and records digests; [`fetch`] brings
+//! everything locked into the cache; [`contents`] says, without I/O, what a bundle then holds.
+//! Layers stay as the registry served them. Loading images into a runtime is the installer's
+//! work, the format of the layout is `eggo_bundles::layout`'s.
+
+mod challenge;
+mod contents;
+mod credentials;
+mod documents;
+mod error;
+mod local;
+mod pull;
+mod reference;
+mod registries;
+mod registry;
+mod resolve;
+
+pub use contents::{Contents, contents};
+pub use credentials::{Credential, Credentials};
+pub use error::Error;
+pub use reference::{BadReference, Reference};
+pub use registries::Registries;
+
+use crate::Tools;
+use crate::lock::{Blob, LockedImage};
+use eggo_bundles::{Arch, Digest, Role};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use local::Local;
+use pull::Servers;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+/// Requests in flight: enough to hide a registry's latency, few enough not to be throttled.
+const AT_ONCE: usize = 6;
+
+/// An image that somebody wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub reference: Reference,
+    /// For each arch the local archive or layout to take it from, relative to the manifest.
+    /// Empty: from its registry.
+    pub from: BTreeMap<Arch, String>,
+    pub roles: Vec<Role>,
+    /// As in [`LockedImage::required_by`].
+    pub required_by: Vec<String>,
+}
+
+/// Decides on a manifest for every image and arch, and records what it is made of.
+///
+/// `folder` is the manifest's, for local archives. The same image wanted twice is locked
+/// once, for the union of roles.
+pub async fn lock(
+    wanted: &[Wanted],
+    archs: &[Arch],
+    registries: &Registries,
+    folder: &Path,
+    tools: Tools<'_>,
+) -> Result<Vec<LockedImage>, Error> {
+    let servers = Servers::new(tools.http, registries);
+    let wanted = merged(wanted);
+    let (local, remote): (Vec<_>, Vec<_>) = wanted.iter().partition(|wanted| !wanted.from.is_empty());
+    let work = remote.into_iter().map(|wanted| lock_remote(wanted, archs, &servers, tools));
+    let mut locked: Vec<LockedImage> = stream::iter(work).buffered(AT_ONCE).try_concat().await?;
+    let mut opened: BTreeMap<&str, Local<'_>> = BTreeMap::new();
+    for wanted in local {
+        for arch in archs {
+            let Some(from) = wanted.from.get(arch) else { continue };
+            let local = match opened.entry(from) {
+                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    entry.insert(Local::open(&folder.join(from), tools)?)
+                }
+            };
+            locked.push(lock_local(wanted, *arch, from, local).await?);
+        }
+    }
+    locked.sort_by(|a, b| (&a.name, a.arch).cmp(&(&b.name, b.arch)));
+    Ok(locked)
+}
+
+/// Brings everything that the locked images are made of into the cache.
+pub async fn fetch(
+    locked: &[LockedImage],
+    registries: &Registries,
+    folder: &Path,
+    tools: Tools<'_>,
+) -> Result<(), Error> {
+    let servers = Servers::new(tools.http, registries);
+    let mut seen: HashSet<Digest> = HashSet::new();
+    let mut work = Vec::new();
+    for image in locked {
+        let missing = |blob: &Blob| !tools.cache.contains(&blob.sha256, blob.size);
+        let blobs: Vec<Blob> =
+            image.blobs().filter(|blob| missing(blob) && seen.insert(blob.sha256)).collect();
+        match &image.from {
+            _ if blobs.is_empty() => {}
+            Some(from) => fetch_local(image, &blobs, &folder.join(from), tools)?,
+            None => work.extend(blobs.into_iter().map(|blob| (image, blob))),
+        }
+    }
+    // The largest first, so that none is left alone at the end.
+    work.sort_by_key(|(_, blob)| std::cmp::Reverse(blob.size));
+    let servers = &servers;
+    stream::iter(work.into_iter().map(Ok))
+        .try_for_each_concurrent(AT_ONCE, |(image, blob)| async move {
+            let reference: Reference = image.name.parse()?;
+            servers.repository(&reference, tools.cache)?.fetch(&blob, tools.progress).await
+        })
+        .await
+}
+
+async fn lock_remote(
+    wanted: &Wanted,
+    archs: &[Arch],
+    servers: &Servers<'_>,
+    tools: Tools<'_>,
+) -> Result<Vec<LockedImage>, Error> {
+    let name = wanted.reference.to_string();
+    let repository = servers.repository(&wanted.reference, tools.cache)?;
+    let root = repository.root(&wanted.reference).await?;
+    let leaves = resolve::leaves(&name, vec![root], &repository).await?;
+    let mut locked = Vec::new();
+    for arch in archs {
+        let leaf = resolve::choose(&name, &leaves, *arch)?;
+        let resolved = resolve::describe(&name, leaf, *arch, &repository).await?;
+        locked.push(locked_image(wanted, *arch, None, resolved));
+    }
+    Ok(locked)
+}
+
+async fn lock_local(
+    wanted: &Wanted,
+    arch: Arch,
+    from: &str,
+    local: &Local<'_>,
+) -> Result<LockedImage, Error> {
+    let name = wanted.reference.to_string();
+    let leaves = resolve::leaves(&name, local.roots(&wanted.reference)?, local).await?;
+    let leaf = resolve::choose(&name, &leaves, arch)?;
+    let resolved = resolve::describe(&name, leaf, arch, local).await?;
+    let locked = locked_image(wanted, arch, Some(from.to_string()), resolved);
+    for blob in locked.blobs() {
+        local.fetch(&blob)?;
+    }
+    Ok(locked)
+}
+
+fn fetch_local(image: &LockedImage, blobs: &[Blob], path: &Path, tools: Tools<'_>) -> Result<(), Error> {
+    let local = Local::open(path, tools)?;
+    for blob in blobs {
+        if local.fetch(blob).is_err() || !tools.cache.contains(&blob.sha256, blob.size) {
+            let (image, arch) = (image.name.clone(), image.arch);
+            return Err(Error::Changed { path: path.into(), image, arch });
+        }
+    }
+    Ok(())
+}
+
+fn locked_image(
+    wanted: &Wanted,
+    arch: Arch,
+    from: Option<String>,
+    resolved: resolve::Resolved,
+) -> LockedImage {
+    let resolve::Resolved { manifest, config, layers } = resolved;
+    LockedImage {
+        name: wanted.reference.to_string(),
+        arch,
+        manifest: manifest.sha256,
+        media_type: manifest.media_type,
+        size: manifest.size,
+        config,
+        layers,
+        roles: wanted.roles.clone(),
+        from,
+        required_by: wanted.required_by.clone(),
+    }
+}
+
+/// Each image once. An image that anyone wants everywhere (no roles) is wanted everywhere.
+fn merged(wanted: &[Wanted]) -> Vec<Wanted> {
+    let mut by_name: BTreeMap<&Reference, Wanted> = BTreeMap::new();
+    for one in wanted {
+        let Some(known) = by_name.get_mut(&one.reference) else {
+            by_name.insert(&one.reference, one.clone());
+            continue;
+        };
+        if known.roles.is_empty() || one.roles.is_empty() {
+            known.roles.clear();
+        } else {
+            known.roles.extend(&one.roles);
+        }
+        known.roles.sort();
+        known.roles.dedup();
+        known.required_by.extend(one.required_by.iter().cloned());
+        known.required_by.sort();
+        known.required_by.dedup();
+        if known.from.is_empty() {
+            known.from = one.from.clone();
+        }
+    }
+    by_name.into_values().collect()
+}
