@@ -16,11 +16,13 @@ use super::version::Relation;
 use super::{Error, read_baseline};
 use crate::Tools;
 use crate::manifest::{self, Manifest, RepoSource};
-use eggo_bundles::Arch;
+use eggo_bundles::content::deb::Deb;
+use eggo_bundles::index::Baseline;
+use eggo_bundles::{Arch, Digest};
 use repository::Repo;
 use sources::{SignedBy, Source};
 use system::System;
-use world::{Index, Options, Pin, World};
+use world::{Index, Options, Pin, Priority, World};
 
 /// apt's chains of dependencies are followed depth first.
 const STACK: usize = 64 << 20;
@@ -100,13 +102,71 @@ fn minimal<'a>(world: &World<'a>) -> Result<Vec<(&'a str, &'a str)>, Unsolvable>
     Ok(solution.chosen.keys().map(|id| world.oldest(*id)).collect())
 }
 
+/// Whether these packages are installable together on a target that has `baseline`.
+pub fn suffices(arch: Arch, packages: &[Deb], baseline: Option<&Baseline>) -> Result<(), Unsolvable> {
+    let mut stanzas = String::new();
+    for package in packages {
+        for (name, value) in &package.fields {
+            // A paragraph as in `Packages`: an empty line would end it.
+            let value = value.replace("\n\n", "\n .\n").replace('\n', "\n ");
+            stanzas.push_str(&format!("{name}: {value}\n"));
+        }
+        // Known by their content; where they lie and how long they are says nothing here.
+        let digest = Digest::of(package.name().as_bytes());
+        stanzas.push_str(&format!("Filename: {}.deb\nSize: 0\nSHA256: {digest}\n\n", package.name()));
+    }
+    let unreadable = |error: distill::Error| Unsolvable {
+        message: format!("a control file {error}"),
+        notes: Vec::new(),
+        hint: None,
+    };
+    let text = distill::distill(&mut stanzas.as_bytes()).map_err(unreadable)?;
+    let index = Index {
+        repo: "bundle".to_string(),
+        suite: arch.to_string(),
+        urls: Vec::new(),
+        key: None,
+        priority: Priority::Normal,
+        exclude: Vec::new(),
+        text,
+    };
+    let indexes = [index];
+    let assumed = baseline.map_or_else(Vec::new, |baseline| baseline.meets.clone());
+    let mut world = World::new(
+        &indexes,
+        Options { architecture: arch.as_str().to_string(), assumed, ..Options::default() },
+    );
+    let installed = baseline.iter().flat_map(|baseline| &baseline.packages);
+    world.install(
+        installed.filter_map(|line| line.split_once(' ')).map(|(name, version)| (name, version, None)),
+    );
+    let requests: Vec<Request> = packages
+        .iter()
+        .map(|package| Request {
+            need: decide::Catalog::request(
+                &world,
+                package.name(),
+                Some((Relation::Equal, package.version())),
+            ),
+            asked_by: "the bundle".to_string(),
+            roles: Default::default(),
+        })
+        .collect();
+    solver::solve(&world, &requests).map(drop)
+}
+
 fn options(manifest: &Manifest, arch: Arch) -> Options {
     let pins = manifest.packages.iter().filter_map(|request| {
         let constraint = request.constraint.as_ref()?;
         let relation = Relation::parse(constraint.relation.as_str())?;
         Some(Pin { name: request.name.clone(), relation, version: constraint.version.clone() })
     });
-    Options { architecture: arch.as_str().to_string(), recommends: manifest.recommends, pins: pins.collect() }
+    Options {
+        architecture: arch.as_str().to_string(),
+        recommends: manifest.recommends,
+        pins: pins.collect(),
+        assumed: Vec::new(),
+    }
 }
 
 fn repos(manifest: &Manifest, system: &System) -> Result<Vec<Repo>, Error> {

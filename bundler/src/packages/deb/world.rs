@@ -56,6 +56,8 @@ pub struct Options {
     pub architecture: String,
     pub recommends: bool,
     pub pins: Vec<Pin>,
+    /// Needs, as packages write them, that targets are known to meet.
+    pub assumed: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -356,6 +358,9 @@ impl<'a> World<'a> {
         };
         for (tag, weak) in fields {
             for group in field(package.record, *tag).into_iter().flat_map(groups) {
+                if self.options.assumed.iter().any(|need| need == group) {
+                    continue;
+                }
                 let mut choices = Vec::new();
                 for target in alternatives(group) {
                     for choice in self.choices(&target) {

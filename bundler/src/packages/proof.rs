@@ -1,0 +1,155 @@
+//! What is proven of packages after they were fetched: that each file is what the metadata
+//! said, and that a bundle's packages need nothing but each other and the baseline.
+
+use super::deb;
+use super::solver::Unsolvable;
+use crate::lock::LockedPackage;
+use eggo_bundles::content::{self, Problem};
+use eggo_bundles::{Arch, Bundle, Kind, Readable};
+use eggo_terminal::{Exit, Explain};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read `{file}`")]
+    Read { file: String, source: io::Error },
+    #[error("`{file}` is not a package: {reason}")]
+    NotAPackage { file: String, reason: String },
+    #[error("`{file}` says that it is {found}, its metadata that it is {expected}")]
+    Differs { file: String, found: String, expected: String },
+    #[error(transparent)]
+    Bundle(#[from] eggo_bundles::Error),
+    #[error("the bundle's packages do not suffice on {arch}: {reason}")]
+    Incomplete { arch: Arch, reason: Box<Unsolvable> },
+}
+
+impl Explain for Error {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Error::Incomplete { reason, .. } => reason.notes(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Differs { .. } | Error::NotAPackage { .. } => {
+                Some("do not use this repository: its metadata lies about its packages".to_string())
+            }
+            Error::Bundle(error) => error.hint(),
+            Error::Incomplete { .. } => {
+                Some("build the bundle anew, with its baseline captured on a target".into())
+            }
+            Error::Read { .. } => None,
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::Bundle(error) if error.is_untrusted() => Exit::Untrusted,
+            _ => Exit::User,
+        }
+    }
+}
+
+/// What a package file says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Header {
+    name: String,
+    version: String,
+    architecture: String,
+}
+
+impl std::fmt::Display for Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{} {}` for {}", self.name, self.version, self.architecture)
+    }
+}
+
+/// Whether the fetched file is the package that the lock speaks of.
+pub fn agree(package: &LockedPackage, path: &Path) -> Result<(), Error> {
+    let file = package.url.rsplit('/').next().unwrap_or(&package.name).to_string();
+    let read = |source| Error::Read { file: file.clone(), source };
+    let mut reader = BufReader::new(File::open(path).map_err(read)?);
+    let found = header(&file, &mut reader)?;
+    let expected = Header {
+        name: package.name.clone(),
+        version: without_zero_epoch(&package.version).to_string(),
+        architecture: package.architecture.clone(),
+    };
+    if found != expected {
+        let (found, expected) = (found.to_string(), expected.to_string());
+        return Err(Error::Differs { file, found, expected });
+    }
+    Ok(())
+}
+
+fn header(file: &str, reader: &mut dyn Read) -> Result<Header, Error> {
+    let bad = |problem: Problem| match problem {
+        Problem::Io(source) => Error::Read { file: file.to_string(), source },
+        Problem::Malformed(reason) => Error::NotAPackage { file: file.to_string(), reason },
+    };
+    if file.ends_with(".rpm") {
+        let rpm = content::rpm::read(reader).map_err(bad)?;
+        let version = without_zero_epoch(&rpm.evr()).to_string();
+        return Ok(Header { name: rpm.name, version, architecture: rpm.architecture });
+    }
+    let deb = content::deb::read(reader).map_err(bad)?;
+    let of = |text: &str| text.to_string();
+    let version = without_zero_epoch(deb.version()).to_string();
+    Ok(Header { name: of(deb.name()), version, architecture: of(deb.architecture()) })
+}
+
+/// `0:1.2` and `1.2` are the same version.
+fn without_zero_epoch(version: &str) -> &str {
+    version.strip_prefix("0:").unwrap_or(version)
+}
+
+/// What was found out about the packages of one arch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sufficient {
+    pub arch: Arch,
+    pub packages: usize,
+    /// How many packages the baseline was assumed to have.
+    pub baseline: usize,
+}
+
+/// Solves again, from the headers of the packages inside of the bundle alone plus the baseline
+/// that the bundle names: every one must be installable, all of them together.
+pub fn check<T: Readable>(bundle: &Bundle<T>) -> Result<Vec<Sufficient>, Error> {
+    let index = bundle.index();
+    let mut proven = Vec::new();
+    for arch in &index.archs {
+        let of_arch = index.items.iter().filter(|item| item.kind == Kind::Pkg && item.arch == *arch);
+        let mut controls = Vec::new();
+        for item in of_arch.filter(|item| item.path.ends_with(".deb")) {
+            let mut reader = bundle.read(item)?;
+            let bad = |problem: Problem| match problem {
+                Problem::Io(source) => Error::Read { file: item.path.clone(), source },
+                Problem::Malformed(reason) => Error::NotAPackage { file: item.path.clone(), reason },
+            };
+            let control = content::deb::read(&mut reader).map_err(bad)?;
+            if (control.name(), control.version()) != (item.name.as_str(), item.version.as_str()) {
+                return Err(Error::Differs {
+                    file: item.path.clone(),
+                    found: format!("`{} {}`", control.name(), control.version()),
+                    expected: format!("`{} {}`", item.name, item.version),
+                });
+            }
+            controls.push(control);
+        }
+        let baseline = index.baselines.iter().find(|baseline| baseline.arch == *arch);
+        if !controls.is_empty() {
+            deb::suffices(*arch, &controls, baseline)
+                .map_err(|reason| Error::Incomplete { arch: *arch, reason: Box::new(reason) })?;
+        }
+        proven.push(Sufficient {
+            arch: *arch,
+            packages: controls.len(),
+            baseline: baseline.map_or(0, |baseline| baseline.packages.len()),
+        });
+    }
+    Ok(proven)
+}
