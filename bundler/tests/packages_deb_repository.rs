@@ -220,7 +220,8 @@ fn by_hash_detached_signatures_and_flat_repositories() {
         return;
     }
     let repo = Repo::new();
-    let release = repo.packages("dists/stable", ".xz", PACKAGES).replace("SHA256:", "Acquire-By-Hash: yes\nSHA256:");
+    let release =
+        repo.packages("dists/stable", ".xz", PACKAGES).replace("SHA256:", "Acquire-By-Hash: yes\nSHA256:");
     for arch in ["amd64", "arm64"] {
         let folder = repo.path(&format!("dists/stable/main/binary-{arch}"));
         let bytes = fs::read(folder.join("Packages.xz")).unwrap();
@@ -233,7 +234,8 @@ fn by_hash_detached_signatures_and_flat_repositories() {
 
     let repo = Repo::new();
     let release = repo.packages("dists/stable", ".gz", PACKAGES);
-    let signature = keys().gpg(&["--local-user", "good", "--armor", "--detach-sign"], Some(release.as_bytes()));
+    let signature =
+        keys().gpg(&["--local-user", "good", "--armor", "--detach-sign"], Some(release.as_bytes()));
     repo.write("dists/stable/Release", &release);
     repo.write("dists/stable/Release.gpg", signature);
     assert_eq!(signed(&repo, "good").lock().unwrap().packages.len(), 4);
@@ -255,7 +257,10 @@ fn signatures_that_do_not_count_are_refused() {
     }
     let repo = Repo::new();
     repo.publish("good");
-    refused(&signed(&repo, "other"), &["no given key made a signature", "InRelease", "hint: name the repository's key"]);
+    refused(
+        &signed(&repo, "other"),
+        &["no given key made a signature", "InRelease", "hint: name the repository's key"],
+    );
 
     let intact = fs::read_to_string(repo.path("dists/stable/InRelease")).unwrap();
     repo.write("dists/stable/InRelease", intact.replace("Origin: Test", "Origin: Tesu"));
@@ -362,7 +367,8 @@ fn a_repository_that_changes_in_between_is_read_again() {
                 seen.fetch_add(1, Ordering::SeqCst);
             }
             let (status, body) = answer.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
-            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let head =
+                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
             let _ = stream.write_all(&[head.as_bytes(), &body].concat());
         }
     });
@@ -377,9 +383,13 @@ fn a_package_must_be_what_its_metadata_says() {
         return;
     }
     let repo = Repo::new();
-    repo.write("tool/DEBIAN/control", "Package: tool\nVersion: 1.0-1\nArchitecture: amd64\nMaintainer: m\nDescription: d\n");
+    repo.write(
+        "tool/DEBIAN/control",
+        "Package: tool\nVersion: 1.0-1\nArchitecture: amd64\nMaintainer: m\nDescription: d\n",
+    );
     let deb = repo.path("tool_1.0-1_amd64.deb");
-    let built = Command::new("dpkg-deb").args(["--root-owner-group", "-b"]).arg(repo.path("tool")).arg(&deb).output();
+    let built =
+        Command::new("dpkg-deb").args(["--root-owner-group", "-b"]).arg(repo.path("tool")).arg(&deb).output();
     assert!(built.unwrap().status.success());
     let mut package = LockedPackage {
         name: "tool".into(),
@@ -398,6 +408,11 @@ fn a_package_must_be_what_its_metadata_says() {
     proof::agree(&package, &deb).unwrap();
     package.version = "1.0-2".into();
     let error = Report::from(proof::agree(&package, &deb).unwrap_err()).to_string();
-    assert!(error.contains("says that it is `tool 1.0-1` for amd64, its metadata that it is `tool 1.0-2`"), "{error}");
-    assert!(proof::agree(&package, Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").as_path()).is_err());
+    assert!(
+        error.contains("says that it is `tool 1.0-1` for amd64, its metadata that it is `tool 1.0-2`"),
+        "{error}"
+    );
+    assert!(
+        proof::agree(&package, Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").as_path()).is_err()
+    );
 }

@@ -16,7 +16,7 @@ use eggo_bundle::packages::deb::world::{self as deb, Index, Priority};
 use eggo_bundle::packages::decide::Catalog;
 use eggo_bundle::packages::provider::{Need, Provider};
 use eggo_bundle::packages::rpm::metadata::Metadata;
-use eggo_bundle::packages::rpm::rich::Plain;
+use eggo_bundle::packages::rpm::repository::Repository;
 use eggo_bundle::packages::rpm::world as rpm;
 use eggo_bundle::packages::solver::{self, Request};
 use eggo_bundle::packages::version::Relation;
@@ -218,15 +218,12 @@ fn run_rpm(file: &Path) -> Result<(), String> {
     metadata.load(0, xml.as_bytes(), |_, _, _| true).unwrap();
     let installed: HashSet<u32> = (0..known.len() as u32).collect();
     let weak = if scenario.recommends { rpm::Weak::Follow } else { rpm::Weak::Ignore };
-    let world = rpm::World::new(metadata, vec!["everything".into()], weak, &[], installed);
+    let repository =
+        Repository { name: "everything".into(), roots: Vec::new(), signer: None, filelists: None };
+    let world = rpm::World::new(metadata, vec![repository], weak, &[], installed);
     let needs = scenario.install.iter().map(|request| {
         let (name, limit) = limit(request);
-        let limit = limit.map(|(relation, version)| format!("{name} {relation} {version}"));
-        let choices = match &limit {
-            Some(_) => panic!("{}: rpm scenarios ask for names", file.display()),
-            None => world.asked(&Plain { name, version: None }),
-        };
-        Need { text: request.clone(), choices, ..Need::default() }
+        world.request(name, limit)
     });
     judge(file, &world, needs.collect(), &scenario.outcome)
 }

@@ -1,9 +1,11 @@
 //! What is proven of packages after they were fetched: that each file is what the metadata
 //! said, and that a bundle's packages need nothing but each other and the baseline.
 
-use super::deb;
 use super::solver::Unsolvable;
+use super::{deb, rpm};
 use crate::lock::LockedPackage;
+use eggo_bundles::content::deb::Deb;
+use eggo_bundles::content::rpm::Rpm;
 use eggo_bundles::content::{self, Problem};
 use eggo_bundles::{Arch, Bundle, Kind, Readable};
 use eggo_terminal::{Exit, Explain};
@@ -71,9 +73,9 @@ impl std::fmt::Display for Header {
 /// Whether the fetched file is the package that the lock speaks of.
 pub fn agree(package: &LockedPackage, path: &Path) -> Result<(), Error> {
     let file = package.url.rsplit('/').next().unwrap_or(&package.name).to_string();
-    let read = |source| Error::Read { file: file.clone(), source };
-    let mut reader = BufReader::new(File::open(path).map_err(read)?);
-    let found = header(&file, &mut reader)?;
+    let unreadable = |source| Error::Read { file: file.clone(), source };
+    let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
+    let found = read(&file, &mut reader)?.header();
     let expected = Header {
         name: package.name.clone(),
         version: without_zero_epoch(&package.version).to_string(),
@@ -86,20 +88,34 @@ pub fn agree(package: &LockedPackage, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn header(file: &str, reader: &mut dyn Read) -> Result<Header, Error> {
+enum Package {
+    Deb(Deb),
+    Rpm(Box<Rpm>),
+}
+
+impl Package {
+    fn header(&self) -> Header {
+        let of = |name: &str, version: &str, architecture: &str| Header {
+            name: name.to_string(),
+            version: without_zero_epoch(version).to_string(),
+            architecture: architecture.to_string(),
+        };
+        match self {
+            Package::Deb(deb) => of(deb.name(), deb.version(), deb.architecture()),
+            Package::Rpm(rpm) => of(&rpm.name, &rpm.evr(), &rpm.architecture),
+        }
+    }
+}
+
+fn read(file: &str, reader: &mut dyn Read) -> Result<Package, Error> {
     let bad = |problem: Problem| match problem {
         Problem::Io(source) => Error::Read { file: file.to_string(), source },
         Problem::Malformed(reason) => Error::NotAPackage { file: file.to_string(), reason },
     };
     if file.ends_with(".rpm") {
-        let rpm = content::rpm::read(reader).map_err(bad)?;
-        let version = without_zero_epoch(&rpm.evr()).to_string();
-        return Ok(Header { name: rpm.name, version, architecture: rpm.architecture });
+        return content::rpm::read(reader).map(|rpm| Package::Rpm(Box::new(rpm))).map_err(bad);
     }
-    let deb = content::deb::read(reader).map_err(bad)?;
-    let of = |text: &str| text.to_string();
-    let version = without_zero_epoch(deb.version()).to_string();
-    Ok(Header { name: of(deb.name()), version, architecture: of(deb.architecture()) })
+    content::deb::read(reader).map(Package::Deb).map_err(bad)
 }
 
 /// `0:1.2` and `1.2` are the same version.
@@ -122,34 +138,38 @@ pub fn check<T: Readable>(bundle: &Bundle<T>) -> Result<Vec<Sufficient>, Error> 
     let index = bundle.index();
     let mut proven = Vec::new();
     for arch in &index.archs {
-        let of_arch = index.items.iter().filter(|item| item.kind == Kind::Pkg && item.arch == *arch);
-        let mut controls = Vec::new();
-        for item in of_arch.filter(|item| item.path.ends_with(".deb")) {
+        let (mut debs, mut rpms) = (Vec::new(), Vec::new());
+        for item in index.items.iter().filter(|item| item.kind == Kind::Pkg && item.arch == *arch) {
             let mut reader = bundle.read(item)?;
-            let bad = |problem: Problem| match problem {
-                Problem::Io(source) => Error::Read { file: item.path.clone(), source },
-                Problem::Malformed(reason) => Error::NotAPackage { file: item.path.clone(), reason },
-            };
-            let control = content::deb::read(&mut reader).map_err(bad)?;
-            if (control.name(), control.version()) != (item.name.as_str(), item.version.as_str()) {
+            let package = read(&item.path, &mut reader)?;
+            let found = package.header();
+            if found.name != item.name || found.version != without_zero_epoch(&item.version) {
                 return Err(Error::Differs {
                     file: item.path.clone(),
-                    found: format!("`{} {}`", control.name(), control.version()),
+                    found: found.to_string(),
                     expected: format!("`{} {}`", item.name, item.version),
                 });
             }
-            controls.push(control);
+            match package {
+                Package::Deb(deb) => debs.push(deb),
+                Package::Rpm(rpm) => rpms.push(*rpm),
+            }
         }
-        let baseline = index.baselines.iter().find(|baseline| baseline.arch == *arch);
-        if !controls.is_empty() {
-            deb::suffices(*arch, &controls, baseline)
-                .map_err(|reason| Error::Incomplete { arch: *arch, reason: Box::new(reason) })?;
+        // A manifest with repos of both formats has a baseline for each.
+        let mut baselines = index.baselines.iter().filter(|baseline| baseline.arch == *arch);
+        let incomplete = |reason| Error::Incomplete { arch: *arch, reason: Box::new(reason) };
+        let mut assumed = 0;
+        if !debs.is_empty() {
+            let baseline = baselines.next();
+            assumed += baseline.map_or(0, |baseline| baseline.packages.len());
+            deb::suffices(*arch, &debs, baseline).map_err(incomplete)?;
         }
-        proven.push(Sufficient {
-            arch: *arch,
-            packages: controls.len(),
-            baseline: baseline.map_or(0, |baseline| baseline.packages.len()),
-        });
+        if !rpms.is_empty() {
+            let baseline = baselines.next();
+            assumed += baseline.map_or(0, |baseline| baseline.packages.len());
+            rpm::suffices(&rpms, baseline).map_err(incomplete)?;
+        }
+        proven.push(Sufficient { arch: *arch, packages: debs.len() + rpms.len(), baseline: assumed });
     }
     Ok(proven)
 }
