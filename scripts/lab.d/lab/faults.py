@@ -71,6 +71,9 @@ def rate_of(text):
 
 def fill(host, leave=0):
     """Use up the disk, but for `leave` bytes."""
+    if not host.shares_kernel:
+        host.inside(f"sync; free=$(($(stat -f -c '%a * %S' /) - {leave} - 8388608)); [ $free -le 0 ] || fallocate -l $free /{FILLING}0; cat /dev/zero > /{FILLING}1 2>/dev/null || true")
+        return
     run("sync", "--file-system", host.root)
     free = os.statvfs(host.root)
     size = free.f_bavail * free.f_frsize - leave
@@ -97,8 +100,12 @@ def readonly(host, path=None):
     """Without a path: the disk reports an error and the kernel makes the file system read-only, as a dying disk does.
     With a path: only that folder, and nothing else happens."""
     if path is not None:
-        inside(host, f"mkdir -p '{path}' && mount --bind '{path}' '{path}' && mount -o remount,bind,ro '{path}'")
+        host.inside(f"mkdir -p '{path}' && mount --bind '{path}' '{path}' && mount -o remount,bind,ro '{path}'")
         note(host, "readonly-paths", path)
+        return
+    if not host.shares_kernel:
+        note(host, "disk-error", "1")
+        host.inside("mount -o remount,errors=remount-ro / && echo lab > /sys/fs/ext4/vda/trigger_fs_error")
         return
     source = run("findmnt", "--noheadings", "--output", "SOURCE", host.root).strip()
     trigger = f"/sys/fs/ext4/{os.path.basename(source)}/trigger_fs_error"
@@ -108,14 +115,6 @@ def readonly(host, path=None):
     with open(trigger, "w") as file:
         file.write("lab")
     note(host, "disk-error", "1")
-
-
-def inside(host, script):
-    """Run a script in the host's mounts, as the machine's root."""
-    leader = host.leader()
-    if leader is None:
-        raise LabError(f"host `{host.name}` is off", hint=f"scripts/lab boot {host.name}")
-    run("nsenter", "--target", leader, "--mount", "--", "/bin/sh", "-ec", script)
 
 
 # -- setting it right ---------------------------------------------------------------------------------------------------
@@ -133,11 +132,11 @@ def heal(host):
         forget(host, "readonly-paths")
         host.boot()
         host.wait()
-    for path in glob.glob(os.path.join(host.root, FILLING) + "*"):
-        os.remove(path)
+    if not host.running():
+        return
+    host.inside(f"rm -f /{FILLING}*")
     for path in noted(host, "readonly-paths"):
-        if host.leader() is not None:
-            inside(host, f"umount '{path}' || true")
+        host.inside(f"umount '{path}' || true")
     forget(host, "readonly-paths")
 
 

@@ -19,6 +19,8 @@ BOOT_PATIENCE = {"amd64": 60, "arm64": 240}
 
 
 class Host:
+    shares_kernel = True
+
     def __init__(self, lab, name, kind, index, size):
         self.lab, self.name, self.kind, self.index, self.size = lab, name, kind, index, size
         self.arch = rootfs.arch_of(kind)
@@ -165,6 +167,13 @@ class Host:
                     return
                 time.sleep(0.05)
             run("umount", "--lazy", self.root)
+
+    def inside(self, script):
+        """Run a script in the host's mounts, as the machine's root."""
+        leader = self.leader()
+        if leader is None:
+            raise LabError(f"host `{self.name}` is off", hint=f"scripts/lab boot {self.name}")
+        run("nsenter", "--target", leader, "--mount", "--", "/bin/sh", "-ec", script)
 
     def ssh(self, *words):
         return ["ssh", "-F", self.lab.ssh_config, self.name, *words]

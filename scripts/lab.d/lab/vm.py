@@ -33,7 +33,9 @@ exec $B switch_root /new /sbin/init
 
 
 class Machine(Host):
-    """A host with a kernel of its own. Its disk is mounted here only while it is off."""
+    """A host with a kernel of its own. This machine sees its disk only while it is off."""
+
+    shares_kernel = False
 
     def create(self):
         kernel()
@@ -46,10 +48,6 @@ class Machine(Host):
         super().reset()
         self.unmount()
 
-    def leader(self):
-        found = cgroups.processes(self.unit)
-        return min(found) if found else None
-
     def ready(self):
         return answers(self.address)
 
@@ -57,36 +55,42 @@ class Machine(Host):
         if self.running():
             return
         self.unmount()
-        tools, files = emulator(), kernel()
+        kernel()
         self.connect()
-        mount_into(tools, self.folder, os.path.dirname(files["kernel"]))
         command = [
-            "chroot", tools, "qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57", "-accel", "tcg,thread=multi,tb-size=256", "-smp", "2", "-m", str(MEMORY),
-            "-nographic", "-no-reboot", "-kernel", files["kernel"], "-initrd", files["initrd"],
+            "qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57", "-accel", "tcg,thread=multi,tb-size=256", "-smp", "2", "-m", str(MEMORY),
+            "-nographic", "-no-reboot", "-kernel", "/lab/kernel/vmlinuz", "-initrd", "/lab/kernel/initrd",
             "-append", f"console=ttyAMA0 root=/dev/vda rw net.ifnames=0 lab.address={self.address} lab.gateway={self.lab.gateway}",
-            "-drive", f"file={self.disk},format=raw,if=virtio,cache=unsafe",
+            "-drive", "file=/lab/host/disk.ext4,format=raw,if=virtio,cache=unsafe",
             "-netdev", f"tap,id=n0,ifname={network.link_of(self.lab, self.index)},script=no,downscript=no",
             "-device", f"virtio-net-pci,netdev=n0,mac={network.hardware_address(self.address)},romfile=", "-device", "virtio-rng-pci",
-            "-monitor", "none", "-serial", f"file:{self.console}",
+            "-monitor", "none", "-serial", "file:/lab/host/console.log",
         ]
-        join = "".join(f"echo 0 > {shlex.quote(entry)}\n" for entry in cgroups.create(self.unit))
+        script = "".join(f"echo 0 > {shlex.quote(entry)}\n" for entry in cgroups.create(self.unit)) + self.in_emulator(command)
         with open(os.path.join(self.folder, "qemu.log"), "wb") as log:
-            subprocess.Popen(["/bin/sh", "-ec", f"{join}exec {shlex.join(command)}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            # its own mounts vanish with it; as a slave it lets go of what is unmounted here
+            subprocess.Popen(
+                ["unshare", "--mount", "--propagation=slave", "/bin/sh", "-ec", script], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )
+
+    def in_emulator(self, command):
+        """A script that runs a command in the emulator's root, with this host and the kernel under /lab."""
+        tools = emulator()
+        binds = {"/dev": "dev", "/proc": "proc", self.folder: "lab/host", cache("vm", "kernel"): "lab/kernel"}
+        lines = []
+        for source, place in binds.items():
+            os.makedirs(os.path.join(tools, place), exist_ok=True)
+            lines.append(f"mount --bind {shlex.quote(source)} {shlex.quote(os.path.join(tools, place))}\n")
+        return "".join(lines) + f"exec chroot {shlex.quote(tools)} {shlex.join(command)}"
+
+    def inside(self, script):
+        run(*self.ssh(script))
 
     def connect(self):
         link = network.link_of(self.lab, self.index)
         if not succeeds("ip", "link", "show", link):
             run("ip", "tuntap", "add", link, "mode", "tap")
         run("ip", "link", "set", link, "master", self.lab.bridge, "up")
-
-
-def mount_into(tools, *folders):
-    """Each folder at its own path inside the emulator's root; `down` finds these mounts by the lab's name in them."""
-    for folder in ("/dev", "/proc", *folders):
-        place = tools + folder
-        os.makedirs(place, exist_ok=True)
-        if not os.path.ismount(place):
-            run("mount", "--bind", folder, place)
 
 
 def emulator():
