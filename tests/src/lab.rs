@@ -18,6 +18,9 @@ pub use host::{Host, Kind, Login, Slow};
 
 use facts::Facts;
 
+/// The size of a disk where a test does not say.
+const DISK: &str = "20G";
+
 /// The hosts of one test, and the right to break them.
 pub struct Lab {
     name: String,
@@ -44,8 +47,6 @@ impl Lab {
     pub fn take_sized(wanted: &[(&str, Kind, Option<&str>)]) -> Option<Self> {
         let name = allowed()?;
         let turn = take_turn(&name);
-        let before = facts(&name).map(|facts| facts.host_names());
-        let known = before.unwrap_or_default();
         let list: Vec<String> = wanted
             .iter()
             .map(|(host, kind, size)| {
@@ -53,14 +54,21 @@ impl Lab {
                 format!("{host}={}{size}", kind.as_str())
             })
             .collect();
-        // a host of an earlier test gets a fresh disk before it boots; one that is new has it already
-        let used: Vec<&str> = wanted
+        // of the hosts that earlier tests left, those that fit get a fresh disk, and others of the same name go
+        let known = facts(&name).map(|facts| facts.hosts).unwrap_or_default();
+        let (fitting, others): (Vec<_>, Vec<_>) = wanted
             .iter()
-            .map(|(host, ..)| *host)
-            .filter(|host| known.iter().any(|name| name == host))
-            .collect();
-        if !used.is_empty() {
-            succeed(&name, [&["reset"], used.as_slice()].concat());
+            .filter_map(|(host, kind, size)| {
+                let found = known.iter().find(|known| known.name == *host)?;
+                let fits = found.kind == kind.as_str() && found.disk == size.unwrap_or(DISK);
+                Some((*host, fits))
+            })
+            .partition(|(_, fits)| *fits);
+        for (command, chosen) in [("reset", fitting), ("remove", others)] {
+            if !chosen.is_empty() {
+                let hosts = chosen.iter().map(|(host, _)| *host);
+                succeed(&name, std::iter::once(command).chain(hosts));
+            }
         }
         succeed(&name, ["up", "--hosts", &list.join(",")]);
         let facts = facts(&name).expect("a lab that is up can be described");

@@ -117,13 +117,14 @@ fn send_account_key(host: &Host) {
 fn start_control_plane(host: &Host, version: &str) {
     let data = format!("/var/lib/etcd-{version}");
     host.exec(&format!(
-        "systemd-run --quiet --unit=etcd --service-type=notify \
+        "set -e
+         systemd-run --quiet --unit=etcd --service-type=notify \
            etcd --data-dir={data} --unsafe-no-fsync
          systemd-run --quiet --unit=apiserver --service-type=notify --property=TimeoutStartSec=180 \
            kube-apiserver --etcd-servers=http://127.0.0.1:2379 --cert-dir=/var/lib/apiserver-{version} \
            --token-auth-file=/etc/lab/tokens --authorization-mode=RBAC --service-cluster-ip-range=10.96.0.0/16 \
            --service-account-key-file=/etc/lab/sa.key --service-account-signing-key-file=/etc/lab/sa.key \
            --service-account-issuer=https://kubernetes.default.svc
-         kubectl get --raw /readyz"
+         timeout 120 sh -c 'until kubectl get --raw /readyz >/dev/null 2>&1; do sleep 0.5; done'"
     ));
 }

@@ -44,6 +44,7 @@ def parser():
         ("crash", "cut a host's power: every process dies at once, the disk stays", run_crash),
         ("boot", "boot a host and wait for ssh", run_boot),
         ("reset", "cut the power, give a fresh disk, boot", run_reset),
+        ("remove", "take a host out of the lab", run_remove),
     ):
         command = add(commands, name, text, call)
         command.add_argument("hosts", nargs="+", metavar="HOST")
@@ -133,6 +134,13 @@ def run_reset(options):
         host.boot()
     for host in hosts:
         host.wait()
+
+
+def run_remove(options):
+    for host in chosen(options):
+        faults.clear(host)
+        host.remove()
+    fleet.write_ssh_files(fleet.existing(options.lab))
 
 
 def run_logs(options):

@@ -64,11 +64,11 @@ def claim(name):
 # -- up and down --------------------------------------------------------------------------------------------------------
 
 def up(name, wanted):
-    """Bring up the wanted hosts: what runs already stays, what is missing is made."""
+    """Bring up the wanted hosts, or all that the lab has: what runs already stays, what is missing is made."""
     prepare_machine()
     lab = claim(name)
     network.up(lab, opened=is_open(lab))
-    fleet = assign(lab, wanted or ([] if hosts.load(lab) else DEFAULT_HOSTS))
+    fleet = assign(lab, wanted) if wanted else hosts.load(lab) or assign(lab, DEFAULT_HOSTS)
     for kind in dict.fromkeys(host.kind for host in fleet):
         rootfs.template(kind)
     for host in fleet:
@@ -93,19 +93,18 @@ def prepare_machine():
 def assign(lab, wanted):
     """`[NAME=]KIND[:SIZE]`, or `3xKIND`, to hosts with addresses; hosts that exist keep theirs."""
     known = {host.name: host for host in hosts.load(lab)}
-    fleet = list(known.values())
+    fleet = []
     for text in wanted:
         name, kind, size, count = parse(text)
+        if name is None and sum(1 for other in wanted if parse(other)[:2] == (None, kind)) > 1:
+            raise LabError(f"`{kind}` is asked for twice", hint=f"write 2x{kind}, or give names: a={kind},b={kind}")
         for number in range(1, count + 1):
             chosen = name or (kind if number == 1 else f"{kind}-{number}")
-            if name is None and count == 1 and sum(1 for other in wanted if parse(other)[:2] == (None, kind)) > 1:
-                raise LabError(f"`{kind}` is asked for twice", hint=f"write 2x{kind}, or give names: a={kind},b={kind}")
-            if chosen in known:
-                if known[chosen].kind != kind:
-                    raise LabError(f"host `{chosen}` exists and is a {known[chosen].kind}", hint="choose another name, or scripts/lab down first")
-                continue
-            index = next(index for index in range(hosts.FIRST_INDEX, 250) if index not in {host.index for host in fleet})
-            known[chosen] = hosts.host_of(lab, chosen, kind, index, size)
+            if chosen not in known:
+                index = next(index for index in range(hosts.FIRST_INDEX, 250) if index not in {host.index for host in known.values()})
+                known[chosen] = hosts.host_of(lab, chosen, kind, index, size)
+            elif known[chosen].kind != kind:
+                raise LabError(f"host `{chosen}` exists and is a {known[chosen].kind}", hint="choose another name, or scripts/lab down first")
             fleet.append(known[chosen])
     return fleet
 

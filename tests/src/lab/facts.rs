@@ -17,17 +17,15 @@ pub(super) struct Facts {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct HostFacts {
     pub name: String,
+    pub kind: String,
     pub arch: String,
+    pub disk: String,
     pub address: String,
 }
 
 impl Facts {
     pub fn parse(json: &[u8]) -> Self {
         serde_json::from_slice(json).expect("scripts/lab describes itself in its own form")
-    }
-
-    pub fn host_names(&self) -> Vec<String> {
-        self.hosts.iter().map(|host| host.name.clone()).collect()
     }
 }
 
