@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// An index is no longer than this.
-pub const LONGEST_INDEX: u64 = 128 << 20;
+pub const LONGEST_INDEX: u64 = 64 << 20;
 /// A signature or sidecar is no longer than this.
 pub const LONGEST_SIGNATURE: u64 = 16 << 10;
 pub const MOST_ITEMS: usize = 200_000;
