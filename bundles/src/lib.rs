@@ -20,6 +20,7 @@ pub mod sbom;
 mod seal;
 mod table;
 mod tape;
+pub mod version;
 pub mod writer;
 
 pub use arch::Arch;

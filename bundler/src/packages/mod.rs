@@ -11,7 +11,8 @@ pub mod proof;
 pub mod provider;
 pub mod rpm;
 pub mod solver;
-pub mod version;
+
+pub use eggo_bundles::version;
 
 use crate::Tools;
 use crate::manifest::{self, Manifest, RepoSource};
