@@ -1,16 +1,22 @@
 //! Installs bundles: open and verify → config → facts → plan → preflight → phases → report.
 //! Links no HTTP client: the air gap is visible in this crate's manifest.
 
+pub mod cleanup;
 pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod content;
+pub mod distribute;
 pub mod events;
 pub mod facts;
 pub mod journal;
+pub mod nodes;
+pub mod operation;
+pub mod packages;
 pub mod phases;
 pub mod pki;
 pub mod plan;
+pub mod preflight;
 pub mod remote;
 pub mod run;
 pub mod ssh;

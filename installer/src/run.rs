@@ -128,6 +128,11 @@ impl Run {
         self.changed.load(Ordering::Relaxed)
     }
 
+    /// Work outside of steps that changed so many nodes.
+    pub fn count_changes(&self, nodes: usize) {
+        self.changed.fetch_add(nodes, Ordering::Relaxed);
+    }
+
     /// Whether an earlier phase failed on `node`; later ones leave it alone.
     pub fn has_failed(&self, node: &str) -> bool {
         self.failed.lock().expect("no panic while locked").contains(node)

@@ -33,6 +33,7 @@ elif command -v rpm >/dev/null; then
   echo rpm; rpm -qa --qf 'ii \t%{NAME}\t%|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE}\t%{ARCH}\n' 2>/dev/null
 fi
 section services; systemctl list-units --type=service --state=running --plain --no-legend --no-pager 2>/dev/null
+section enabled; systemctl list-unit-files --type=service --state=enabled --no-legend --no-pager 2>/dev/null
 section tcp; cat /proc/net/tcp /proc/net/tcp6 2>/dev/null
 section udp; cat /proc/net/udp /proc/net/udp6 2>/dev/null
 section addresses; cat /proc/net/fib_trie 2>/dev/null

@@ -75,7 +75,10 @@ pub struct Facts {
     pub mounts: Vec<Mount>,
     pub modules: BTreeMap<String, Module>,
     pub tools: BTreeSet<String>,
+    /// That run now.
     pub services: BTreeSet<String>,
+    /// That start with the machine.
+    pub enabled_services: BTreeSet<String>,
     pub ports: BTreeSet<Port>,
     pub addresses: BTreeSet<IpAddr>,
     pub selinux: Option<Selinux>,

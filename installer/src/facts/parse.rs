@@ -51,6 +51,7 @@ pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, S
         modules: lines("wanted-modules").iter().filter_map(|line| module(line)).collect(),
         tools: lines("tools").iter().map(|line| line.to_string()).collect(),
         services: services(lines("services")),
+        enabled_services: services(lines("enabled")),
         ports: ports(lines("tcp"), Protocol::Tcp, TCP_LISTEN)
             .chain(ports(lines("udp"), Protocol::Udp, UDP_BOUND))
             .collect(),

@@ -1,7 +1,9 @@
 //! How a change to a node is taken back. Each undo is a piece of shell that may run twice.
 
+use crate::config::RuntimeKind;
 use crate::facts::Manager;
 use crate::remote::{KEPT, quote, words};
+use eggo_bundles::dst;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Undo {
     /// A file that [`crate::remote::Host::write_files`] put there: what was there before comes back, or it goes.
     File { path: String },
+    /// The same for an item of the bundle: its place must still be in the whitelist, on the node too.
+    Item { path: String },
     /// A folder that was made: it goes with everything in it.
     Tree { path: String },
     /// A folder that was made for others to use: it goes if it is empty.
@@ -17,6 +21,8 @@ pub enum Undo {
     Unit { name: String },
     /// Packages that were not there before.
     Packages { manager: Manager, names: Vec<String> },
+    /// Images that were loaded; only done on request.
+    Images { runtime: RuntimeKind, names: Vec<String> },
     /// Anything else. Must hold no secret.
     Script { title: String, script: String },
 }
@@ -41,11 +47,12 @@ impl Undo {
     /// What it does, for the report.
     pub fn title(&self) -> String {
         match self {
-            Self::File { path } => format!("restore or remove {path}"),
+            Self::File { path } | Self::Item { path } => format!("restore or remove {path}"),
             Self::Tree { path } => format!("remove {path}"),
             Self::Folder { path } => format!("remove {path} if empty"),
             Self::Unit { name } => format!("stop {name}"),
             Self::Packages { names, .. } => format!("remove {} packages", names.len()),
+            Self::Images { names, .. } => format!("remove {} images", names.len()),
             Self::Script { title, .. } => title.clone(),
         }
     }
@@ -54,10 +61,20 @@ impl Undo {
     pub fn shell(&self) -> String {
         match self {
             Self::File { path } => {
-                let (path, original) = (quote(path), quote(&format!("{KEPT}/original{path}")));
+                let (original, path) = (quote(&format!("{KEPT}/original{path}")), quote(path));
                 format!(
                     "if [ -e {original} ] || [ -L {original} ]; then rm -rf {path}; cp -a {original} {path}; rm -rf {original}\n\
                      else rm -f {path}; fi"
+                )
+            }
+            Self::Item { path } => {
+                let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+                let allowed = dst::ALLOWED.map(|allowed| format!("{allowed}|{allowed}/*")).join("|");
+                let restore = Self::file(path.clone()).shell();
+                format!(
+                    "case $(readlink -m -- {}) in {allowed}) {restore} ;; *) echo {} leads out of the whitelist >&2; false ;; esac",
+                    quote(folder),
+                    quote(path)
                 )
             }
             Self::Tree { path } => format!("rm -rf {}", quote(path)),
@@ -73,6 +90,16 @@ impl Undo {
                 )
             }
             Self::Packages { manager, names } => manager.remove(names),
+            Self::Images { runtime, names } => {
+                let names = words(names);
+                match runtime {
+                    RuntimeKind::Containerd => {
+                        format!("ctr -n k8s.io images rm {names} >/dev/null 2>&1 || :")
+                    }
+                    RuntimeKind::Docker => format!("docker image rm {names} >/dev/null 2>&1 || :"),
+                    RuntimeKind::Isulad => format!("isula rmi {names} >/dev/null 2>&1 || :"),
+                }
+            }
             Self::Script { script, .. } => script.clone(),
         }
     }
@@ -86,6 +113,8 @@ impl Undo {
         };
         match self {
             Self::File { path } => deep(path, 1),
+            Self::Item { path } => dst::check(path).is_ok(),
+            Self::Images { names, .. } => names.iter().all(|name| !name.starts_with('-')),
             Self::Tree { path } | Self::Folder { path } => deep(path, 2),
             Self::Unit { name } => !name.starts_with('-'),
             Self::Packages { names, .. } => names.iter().all(|name| !name.starts_with('-')),

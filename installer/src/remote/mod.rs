@@ -8,6 +8,8 @@ mod error;
 #[cfg(test)]
 pub mod fake;
 mod files;
+#[cfg(test)]
+pub mod local;
 mod quote;
 
 pub use command::{Command, Output, Stdin, Who};

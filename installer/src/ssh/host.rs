@@ -160,7 +160,7 @@ impl SshHost {
                 let line = "--- begin ---";
                 let script =
                     format!("while IFS= read -r line; do [ \"$line\" != '{line}' ] || break; done\n{script}");
-                let head = format!("{}\n{line}\n", password.expose());
+                let head = format!("{}\n{line}\n", password.reveal());
                 (format!("exec sudo -k -S -p '' -- sh -c {}", quote(&script)), head.into())
             }
             (Root::Sudo | Root::SudoWithPassword, _) => {

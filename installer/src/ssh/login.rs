@@ -1,6 +1,6 @@
 //! Who logs in, and with what.
 
-use super::Secret;
+use crate::config::Secret;
 use eggo_terminal::Explain;
 use russh::client::{AuthResult, Handle, Handler, KeyboardInteractiveAuthResponse};
 use russh::keys::agent::AgentIdentity;
@@ -67,7 +67,7 @@ impl Login {
             Ok(key) if !key.is_encrypted() => key,
             Ok(_) | Err(keys::Error::KeyIsEncrypted) => {
                 let passphrase = passphrase(path).ok_or_else(|| KeyError::NoPassphrase(path.into()))?;
-                keys::decode_secret_key(&text, Some(passphrase.expose()))
+                keys::decode_secret_key(&text, Some(passphrase.reveal()))
                     .map_err(|_| KeyError::WrongPassphrase(path.into()))?
             }
             Err(error) => return Err(KeyError::NotAKey(path.into(), error)),
@@ -125,7 +125,7 @@ impl Login {
         session: &mut Handle<H>,
         password: &Secret,
     ) -> Result<bool, russh::Error> {
-        let remaining = match session.authenticate_password(&self.user, password.expose()).await? {
+        let remaining = match session.authenticate_password(&self.user, password.reveal()).await? {
             AuthResult::Success => return Ok(true),
             AuthResult::Failure { remaining_methods, .. } => remaining_methods,
         };
@@ -141,7 +141,7 @@ impl Login {
                 KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => {
                     let answers = prompts
                         .iter()
-                        .map(|prompt| if prompt.echo { String::new() } else { password.expose().to_string() })
+                        .map(|prompt| if prompt.echo { String::new() } else { password.reveal().to_string() })
                         .collect();
                     answer = session.authenticate_keyboard_interactive_respond(answers).await?;
                 }

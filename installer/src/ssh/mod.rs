@@ -7,9 +7,7 @@ mod connection;
 mod host;
 mod known_hosts;
 mod login;
-mod secret;
 
 pub use host::{SshHost, Target};
 pub use known_hosts::{HostKeys, KnownHosts, UnknownKey, UnknownKeys, Verdict};
 pub use login::{KeyError, Login};
-pub use secret::Secret;

@@ -1,0 +1,244 @@
+//! Binaries, files and folders, from the node's store to where they belong: whitelist checked again,
+//! symlinks on the node that lead out refused, written beside and renamed, the old one kept.
+
+use super::{Node, Nodes};
+use crate::journal::Undo;
+use crate::plan::Wanted;
+use crate::remote::{Command, KEPT, RemoteError, quote, words};
+use crate::run::{Outcome, Step};
+use crate::store;
+use eggo_bundles::{Item, Kind, dst};
+use eggo_terminal::{Explain, Report};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One file on its way to its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    pub item: Arc<Item>,
+    pub path: String,
+    pub mode: u32,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum PlaceError {
+    #[error(transparent)]
+    Bad(#[from] dst::BadDst),
+    #[error("{node}: `{path}` leads to `{real}` on the node, outside of the whitelist")]
+    LeadsOut { node: String, path: String, real: String },
+}
+
+impl Explain for PlaceError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Bad(error) => Some(error.hint()),
+            Self::LeadsOut { .. } => {
+                Some("a symbolic link stands in the way: remove it, or choose another folder".into())
+            }
+        }
+    }
+}
+
+/// Where each of a node's items goes; those without a destination stay in the store.
+pub fn placements(items: &[Wanted]) -> Result<Vec<Placement>, PlaceError> {
+    let mut placements = Vec::new();
+    for Wanted { item, dst } in items {
+        let Some(folder) = dst.as_deref().or(item.dst.as_deref()) else { continue };
+        let Some(below) = below(item) else { continue };
+        let path = dst::check(&format!("{folder}/{below}"))?;
+        let mode = item.mode.unwrap_or(if item.kind == Kind::Bin { 0o755 } else { 0o644 }) & 0o777;
+        placements.push(Placement { item: item.clone(), path, mode });
+    }
+    Ok(placements)
+}
+
+/// The part of the path below the destination: a binary's or file's own name, a folder with its name.
+fn below(item: &Item) -> Option<&str> {
+    let inside = item.path.split_once('/')?.1;
+    let inside = inside.strip_prefix(item.kind.room())?.strip_prefix('/')?;
+    match item.kind {
+        Kind::Bin | Kind::File => inside.rsplit('/').next(),
+        Kind::Dir => Some(inside),
+        Kind::Pkg | Kind::Image | Kind::Addon => None,
+    }
+}
+
+/// Puts everything in its place.
+pub(super) async fn install(all: &Nodes, node: &Node) -> Result<(), Report> {
+    let placements = placements(&node.plan.items)?;
+    if placements.is_empty() {
+        return Ok(());
+    }
+    let (name, remote) = (&node.host.name, &*node.remote);
+    let described = |p: &Placement| format!("{} {} {:o} {:?}", p.item.sha256, p.path, p.mode, p.item.link);
+    let step = Step::new("files/install", format!("install {} files", placements.len()))
+        .fingerprint_of(placements.iter().map(described))
+        .undo_all(undo(&placements));
+    // The journal's word and a look at the node together: a file that was removed since comes back.
+    let done = all.run.journal().is_done(name, &step.id, &step.fingerprint);
+    if done && differing(node, &placements).await?.is_empty() {
+        return Ok(());
+    }
+    let work = || async {
+        let output = remote.run(command(&placements)).await?;
+        let text = output.text();
+        for line in text.lines() {
+            if let Some((path, real)) =
+                line.strip_prefix("leads out: ").and_then(|rest| rest.split_once(" -> "))
+            {
+                let (node, path, real) = (name.clone(), path.into(), real.into());
+                return Err(PlaceError::LeadsOut { node, path, real }.into());
+            }
+        }
+        if !output.success() {
+            return Err(RemoteError::failed(name, "install files", &output, false).into());
+        }
+        Ok(Outcome::changed_if(text.lines().any(|line| line == "changed")))
+    };
+    all.run.step(name, step.always(), work).await.map(|_| ())
+}
+
+/// Files go back to what was there, then the folders that were made for them, deepest first.
+fn undo(placements: &[Placement]) -> Vec<Undo> {
+    let files = placements.iter().map(|placement| Undo::Item { path: placement.path.clone() });
+    let mut folders = BTreeSet::new();
+    for placement in placements {
+        let mut folder = placement.path.as_str();
+        while let Some((parent, _)) = folder.rsplit_once('/') {
+            folder = parent;
+            if dst::ALLOWED.contains(&folder) || dst::check(folder).is_err() {
+                break;
+            }
+            folders.insert(folder.to_string());
+        }
+    }
+    let own = ["/opt/cni/bin", "/opt/cni", "/usr/libexec/cni", "/etc/cni/net.d", "/etc/cni"];
+    let own =
+        own.into_iter().filter(|folder| placements.iter().any(|p| p.path.starts_with(&format!("{folder}/"))));
+    let mut folders: Vec<String> = folders.into_iter().chain(own.map(Into::into)).collect();
+    folders.sort_by_key(|folder| std::cmp::Reverse(folder.len()));
+    files.chain(folders.into_iter().map(|path| Undo::Folder { path })).collect()
+}
+
+/// What is not on the node with the right size, mode and owner.
+async fn differing<'a>(node: &Node, placements: &'a [Placement]) -> Result<Vec<&'a Placement>, Report> {
+    let paths = placements.iter().map(|placement| placement.path.as_str());
+    let script = format!("stat -c '%s %a %U:%G %n' -- {} 2>/dev/null || :", words(paths));
+    let output = node.remote.run(Command::sh("look at installed files", script)).await?;
+    let text = output.text();
+    let found: BTreeMap<&str, &str> =
+        text.lines().filter_map(|line| line.splitn(4, ' ').nth(3).map(|path| (path, line))).collect();
+    let right = |placement: &&Placement| {
+        let Placement { item, path, mode } = placement;
+        if item.link.is_some() {
+            return found.contains_key(path.as_str());
+        }
+        let wanted = format!("{} {mode:o} root:root {path}", item.size);
+        found.get(path.as_str()).is_some_and(|line| *line == wanted)
+    };
+    Ok(placements.iter().filter(|placement| !right(placement)).collect())
+}
+
+/// `place SOURCE PATH MODE` and `link TARGET PATH`. A folder is followed to where it really is first.
+const PLACE: &str = r#"
+inside() {
+  real=$(readlink -m -- "$1")
+  for allowed in $whitelist; do case $real in "$allowed" | "$allowed"/*) return 0 ;; esac; done
+  echo "leads out: $1 -> $real"; exit 9
+}
+keep() {
+  if [ ! -e "$kept/original$1" ] && [ ! -L "$kept/original$1" ] && [ ! -e "$kept/absent$1" ]; then
+    if [ -e "$1" ] || [ -L "$1" ]; then
+      mkdir -p "$kept/original${1%/*}"; rm -rf "$kept/original$1.new"; cp -a "$1" "$kept/original$1.new"
+      mv -f "$kept/original$1.new" "$kept/original$1"
+    else mkdir -p "$kept/absent${1%/*}"; : > "$kept/absent$1"; fi
+  elif [ -f "$1" ]; then
+    mkdir -p "$kept/previous${1%/*}"; cp -a "$1" "$kept/previous$1.new"; mv -f "$kept/previous$1.new" "$kept/previous$1"
+  fi
+}
+place() {
+  path=$2; inside "${path%/*}"
+  if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$1" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
+  then return 0; fi
+  mkdir -p "${path%/*}"; keep "$path"
+  cp "$1" "$path.eggo-new"; chown root:root "$path.eggo-new"; chmod "$3" "$path.eggo-new"
+  mv -fT "$path.eggo-new" "$path"; echo changed
+}
+link() {
+  path=$2; inside "${path%/*}"
+  if [ -L "$path" ] && [ "$(readlink "$path")" = "$1" ]; then return 0; fi
+  mkdir -p "${path%/*}"; keep "$path"
+  rm -f "$path.eggo-new"; ln -s "$1" "$path.eggo-new"; mv -fT "$path.eggo-new" "$path"; echo changed
+}
+"#;
+
+fn command(placements: &[Placement]) -> Command {
+    let mut script = format!(
+        "umask 022; kept={KEPT}; whitelist='{}'\n(umask 077; mkdir -p \"$kept\")\n{PLACE}",
+        dst::ALLOWED.join(" ")
+    );
+    for Placement { item, path, mode } in placements {
+        let path = quote(path);
+        match &item.link {
+            Some(target) => script.push_str(&format!("link {} {path}\n", quote(target))),
+            None => script.push_str(&format!("place {} {path} {mode:o}\n", store::path(&item.sha256))),
+        }
+    }
+    // A unit file may be among them.
+    script.push_str("systemctl daemon-reload 2>/dev/null || :\n");
+    Command::sh("install files", script).timeout(Duration::from_secs(1800)).unchecked()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eggo_bundles::{Arch, Digest};
+
+    fn wanted(kind: Kind, path: &str, dst: &str) -> Wanted {
+        let item = Item {
+            path: path.into(),
+            arch: Arch::Amd64,
+            kind,
+            name: path.rsplit('/').next().unwrap().into(),
+            version: String::new(),
+            size: 1,
+            sha256: Digest::of(path.as_bytes()),
+            roles: Vec::new(),
+            dst: None,
+            mode: None,
+            link: None,
+            requires: Vec::new(),
+            source: eggo_bundles::Source::default(),
+        };
+        Wanted { item: Arc::new(item), dst: Some(dst.into()) }
+    }
+
+    #[test]
+    fn binaries_go_into_the_folder_and_folders_keep_their_name() {
+        let items = [
+            wanted(Kind::Bin, "amd64/bin/kubelet", "/usr/bin"),
+            wanted(Kind::File, "amd64/file/kubelet.service", "/usr/lib/systemd/system"),
+            wanted(Kind::Dir, "amd64/dir/plugins/sub/x", "/opt/cni/bin"),
+            wanted(Kind::Pkg, "amd64/pkg/a.deb", "/usr/bin"),
+        ];
+        let placements = placements(&items).unwrap();
+        let paths: Vec<(&str, u32)> = placements.iter().map(|p| (p.path.as_str(), p.mode)).collect();
+        let expected = [
+            ("/usr/bin/kubelet", 0o755),
+            ("/usr/lib/systemd/system/kubelet.service", 0o644),
+            ("/opt/cni/bin/plugins/sub/x", 0o644),
+        ];
+        assert_eq!(paths, expected);
+        let folders: Vec<String> = undo(&placements).iter().skip(3).map(Undo::title).collect();
+        let expected = ["/opt/cni/bin/plugins/sub", "/opt/cni/bin/plugins", "/opt/cni/bin", "/opt/cni"];
+        assert_eq!(folders, expected.map(|path| format!("remove {path} if empty")));
+    }
+
+    #[test]
+    fn a_destination_outside_of_the_whitelist_is_refused_again() {
+        for folder in ["/etc", "/etc/kubernetes-evil", "/usr/bin/../../etc"] {
+            assert!(placements(&[wanted(Kind::Bin, "amd64/bin/x", folder)]).is_err(), "{folder}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Ports that the node's firewall must let in, with whatever firewall runs there; without one there
+//! is nothing to open. Only ports that were closed are opened, and only those are closed again.
+
+use crate::config::{Config, DnsKind, Host, Port, Protocol};
+use crate::facts::Facts;
+use crate::journal::Undo;
+use crate::nodes::{Node, Nodes};
+use crate::remote::{Command, KEPT, words};
+use crate::run::{Outcome, Step};
+use eggo_bundles::Role;
+use eggo_terminal::Report;
+use std::collections::BTreeSet;
+
+/// Which ports we opened, one `PORT/PROTOCOL` a line.
+const OPENED: &str = "/var/lib/eggo/kept/ports";
+const NFT_FILE: &str = "/etc/nftables-eggo.nft";
+const NFT_DROP_IN: &str = "/etc/systemd/system/nftables.service.d/eggo.conf";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Firewall {
+    Firewalld,
+    Ufw,
+    Nftables,
+}
+
+impl Firewall {
+    /// The one that runs.
+    pub fn of(facts: &Facts) -> Option<Self> {
+        if facts.runs("firewalld") {
+            return Some(Self::Firewalld);
+        }
+        if facts.runs("ufw") || (facts.has("ufw") && facts.enabled_services.contains("ufw")) {
+            return Some(Self::Ufw);
+        }
+        let nftables = facts.has("nft") && facts.enabled_services.contains("nftables");
+        nftables.then_some(Self::Nftables)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Firewalld => "firewalld",
+            Self::Ufw => "ufw",
+            Self::Nftables => "nftables",
+        }
+    }
+
+    /// Opens what is closed, and writes down what it opened.
+    fn open(self, ports: &[String]) -> String {
+        let ports = words(ports);
+        let each = match self {
+            Self::Firewalld => {
+                "firewall-cmd -q --permanent --query-port=\"$port\" || { firewall-cmd -q --permanent --add-port=\"$port\"\n\
+                 firewall-cmd -q --add-port=\"$port\"; echo \"$port\" >> \"$opened\"; }"
+            }
+            Self::Ufw => {
+                "ufw status | grep -q \"^$port \" || { ufw allow \"$port\" comment eggo >/dev/null; echo \"$port\" >> \"$opened\"; }"
+            }
+            Self::Nftables => {
+                "grep -qsx \"$port\" \"$opened\" || { nft insert rule inet filter input \"${port#*/}\" dport \"${port%/*}\" \
+                 accept comment '\"eggo\"'; echo \"$port\" >> \"$opened\"; }\n\
+                 echo \"insert rule inet filter input ${port#*/} dport ${port%/*} accept comment \\\"eggo\\\"\" >> \"$rules\""
+            }
+        };
+        let (before, after) = match self {
+            Self::Nftables => (
+                // No such chain: nothing is filtered there.
+                format!(
+                    "nft list chain inet filter input >/dev/null 2>&1 || exit 0\nrules={NFT_FILE}.new; : > \"$rules\"\n"
+                ),
+                format!(
+                    "mv -f \"$rules\" {NFT_FILE}; mkdir -p {folder}\n\
+                     printf '[Service]\\nExecStartPost=/usr/sbin/nft -f {NFT_FILE}\\nExecReload=/usr/sbin/nft -f {NFT_FILE}\\n' > {NFT_DROP_IN}\n\
+                     systemctl daemon-reload\n",
+                    folder = NFT_DROP_IN.rsplit_once('/').map_or("/", |(folder, _)| folder)
+                ),
+            ),
+            _ => (String::new(), String::new()),
+        };
+        format!("opened={OPENED}; mkdir -p {KEPT}\n{before}for port in {ports}; do\n{each}\ndone\n{after}")
+    }
+
+    fn close(self) -> String {
+        let each = match self {
+            Self::Firewalld => {
+                "firewall-cmd -q --permanent --remove-port=\"$port\" || :; firewall-cmd -q --remove-port=\"$port\" || :"
+            }
+            Self::Ufw => "ufw delete allow \"$port\" >/dev/null || :",
+            Self::Nftables => ":",
+        };
+        let after = match self {
+            Self::Nftables => format!(
+                "\nnft -a list chain inet filter input 2>/dev/null | sed -n 's/.*comment \"eggo\".*# handle \\([0-9]*\\)$/\\1/p' |\n\
+                 while read -r handle; do nft delete rule inet filter input handle \"$handle\"; done\n\
+                 rm -f {NFT_FILE} {NFT_DROP_IN}; rmdir {} 2>/dev/null || :; systemctl daemon-reload",
+                NFT_DROP_IN.rsplit_once('/').map_or("/", |(folder, _)| folder)
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "if [ -e {OPENED} ]; then while read -r port; do {each}; done < {OPENED}; rm -f {OPENED}; fi{after}"
+        )
+    }
+}
+
+/// What the components of a host's roles listen on, and what deploy.yaml asks for beyond.
+pub fn ports(config: &Config, host: &Host) -> BTreeSet<Port> {
+    let mut ports = config.open_ports(host);
+    let mut tcp = |numbers: &[u16]| {
+        ports.extend(numbers.iter().map(|port| Port { port: *port, protocol: Protocol::Tcp }))
+    };
+    if host.has(Role::Etcd) {
+        tcp(&[2379, 2380, 2381]);
+    }
+    if host.has(Role::Master) {
+        tcp(&[6443, 10251, 10252, 10257, 10259]);
+        if config.dns.kind == DnsKind::Binary {
+            tcp(&[53, 9153]);
+        }
+    }
+    if host.has(Role::Worker) {
+        tcp(&[10250, 10256]);
+    }
+    if let Some(port) = config.load_balancer_port.filter(|_| host.has(Role::Loadbalance)) {
+        tcp(&[port]);
+    }
+    if host.has(Role::Master) && config.dns.kind == DnsKind::Binary {
+        ports.insert(Port { port: 53, protocol: Protocol::Udp });
+    }
+    ports
+}
+
+pub(super) async fn open(all: &Nodes, node: &Node) -> Result<(), Report> {
+    let Some(firewall) = Firewall::of(&node.facts) else { return Ok(()) };
+    let ports: Vec<String> = ports(&all.config, &node.host).iter().map(Port::to_string).collect();
+    if ports.is_empty() {
+        return Ok(());
+    }
+    let title = format!("open {} ports in {}", ports.len(), firewall.as_str());
+    let step = Step::new("system/ports", title.clone())
+        .fingerprint_of(std::iter::once(firewall.as_str()).chain(ports.iter().map(String::as_str)))
+        .undo(Undo::script(format!("close ports in {}", firewall.as_str()), firewall.close()));
+    let work = || async {
+        node.remote.run(Command::sh(title, firewall.open(&ports))).await?;
+        Ok(Outcome::Changed)
+    };
+    all.run.step(&node.host.name, step, work).await.map(|_| ())
+}

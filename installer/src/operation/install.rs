@@ -1,0 +1,228 @@
+//! The install: connect → facts → plan → preflight → phases → report.
+
+use super::{Access, Surveyed, survey};
+use crate::cluster::context::{Cluster, Shelf};
+use crate::cluster::phases::HasCluster;
+use crate::cluster::{self};
+use crate::config::Config;
+use crate::content::Content;
+use crate::distribute::Source;
+use crate::events::{Event, Sink};
+use crate::facts::Manager;
+use crate::journal::Journal;
+use crate::nodes::{self, HasNodes, Nodes};
+use crate::phases::{Phase, Selection, run_list};
+use crate::plan::{self, Known, PackageFormat, Plan};
+use crate::preflight::{self, Candidate, Check, Verdict};
+use crate::run::Run;
+use eggo_bundles::{Arch, Index, Item, Kind};
+use eggo_terminal::Report;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Everything that an install needs to know.
+pub struct InstallRequest {
+    pub config: Arc<Config>,
+    pub access: Access,
+    pub index: Arc<Index>,
+    pub source: Arc<dyn Source>,
+    /// The cluster's folder on this machine.
+    pub state: PathBuf,
+    pub options: Options,
+    pub events: Arc<dyn Sink>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Checks whose errors do not count.
+    pub ignore: BTreeSet<Check>,
+    pub selection: Selection,
+    pub plan: plan::Options,
+}
+
+/// Asked once, when everything is known and nothing is changed yet.
+pub trait Confirm: Send + Sync {
+    fn confirm(&self, plan: &Plan, verdict: &Verdict) -> bool;
+}
+
+/// What an install came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    pub nodes: usize,
+    /// Changes that were made; none: everything was as it should be.
+    pub changed: usize,
+}
+
+/// What the phases of an install work on.
+pub struct Deployment {
+    nodes: Nodes,
+    cluster: Cluster,
+}
+
+impl HasNodes for Deployment {
+    fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+}
+
+impl HasCluster for Deployment {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+/// The programme of an install.
+pub fn phases() -> Vec<Phase<Deployment>> {
+    let mut list = nodes::phases();
+    list.push(cluster::phases::runtime());
+    list.push(nodes::images_phase());
+    list.extend(cluster::phases::deploy());
+    list
+}
+
+/// Runs it.
+pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<Installed, Report> {
+    let InstallRequest { config, access, index, source, state, options, events } = request;
+    let phases = phases();
+    options.selection.check(&phases)?;
+    let journal = Journal::open(&state)?;
+    let surveyed = survey(&config.hosts, &access, &events).await?;
+    let plan = plan_for(&config, &index, &surveyed, options.plan)?;
+    let verdict = judge(&config, &surveyed, &plan, &journal, &options.ignore).await;
+    tell(&verdict, &events);
+    verdict.decide()?;
+    if !confirm.confirm(&plan, &verdict) {
+        return Err(Report::new("stopped: nothing was changed"));
+    }
+    let run = Arc::new(Run::new(journal, events));
+    run.begin("install", Some(format!("{} {}", index.name, index.version))).await?;
+    let shelf = Arc::new(Shelved { index: index.clone(), source: source.clone() });
+    let cluster_nodes =
+        surveyed.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone())).collect();
+    let deployment = Deployment {
+        cluster: Cluster::new(config.clone(), cluster_nodes, run.clone(), shelf, state),
+        nodes: Nodes {
+            config,
+            nodes: with_plans(surveyed, &plan),
+            plan: Arc::new(plan),
+            run: run.clone(),
+            source,
+        },
+    };
+    run_list(&phases, &options.selection, &run, &deployment).await?;
+    Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
+}
+
+/// Preflight alone: nothing is changed.
+pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
+    let InstallRequest { config, access, index, state, options, events, .. } = request;
+    let surveyed = survey(&config.hosts, &access, &events).await?;
+    let plan = plan_for(&config, &index, &surveyed, options.plan)?;
+    let journal = Journal::open(&state)?;
+    Ok(judge(&config, &surveyed, &plan, &journal, &options.ignore).await)
+}
+
+fn plan_for(
+    config: &Config,
+    index: &Index,
+    surveyed: &[Surveyed],
+    options: plan::Options,
+) -> Result<Plan, Report> {
+    let known = surveyed.iter().map(|node| {
+        let packages = node.facts.manager.map(|manager| match manager {
+            Manager::Dpkg => PackageFormat::Deb,
+            Manager::Rpm => PackageFormat::Rpm,
+        });
+        let content = node.facts.store.whole.keys().copied().collect();
+        (node.host.name.clone(), Known { packages, content })
+    });
+    let known: BTreeMap<String, Known> = known.collect();
+    Ok(plan::plan(config, index, &known, options)?)
+}
+
+async fn judge(
+    config: &Config,
+    surveyed: &[Surveyed],
+    plan: &Plan,
+    journal: &Journal,
+    ignore: &BTreeSet<Check>,
+) -> Verdict {
+    let entries = journal.entries();
+    let candidates: Vec<Candidate<'_>> = surveyed
+        .iter()
+        .filter_map(|node| {
+            let name = &node.host.name;
+            let same = node.facts.mark.is_some() && journal.mark(name) == node.facts.mark;
+            let ours = same && entries.iter().any(|entry| entry.node == *name);
+            let plan = plan.node(name)?;
+            Some(Candidate { host: &node.host, remote: node.remote.clone(), facts: &node.facts, plan, ours })
+        })
+        .collect();
+    preflight::check(config, &candidates, ignore).await
+}
+
+/// What does not stop the install is still said.
+fn tell(verdict: &Verdict, events: &Arc<dyn Sink>) {
+    for finding in verdict.findings.iter().filter(|finding| finding.level != preflight::Level::Error) {
+        events.event(Event::warning(
+            Some(&finding.node),
+            format!("{}: {}", finding.check.as_str(), finding.message),
+        ));
+    }
+}
+
+fn with_plans(surveyed: Vec<Surveyed>, plan: &Plan) -> Vec<nodes::Node> {
+    let node = |Surveyed { host, remote, facts }| {
+        let plan = plan.node(&host.name)?.clone();
+        Some(nodes::Node { host, remote, facts, plan })
+    };
+    surveyed.into_iter().filter_map(node).collect()
+}
+
+/// The bundle as the cluster sees it.
+struct Shelved {
+    index: Arc<Index>,
+    source: Arc<dyn Source>,
+}
+
+impl Shelved {
+    fn find(&self, kinds: &[Kind], name: &str, arch: Option<Arch>) -> Result<Option<Vec<u8>>, Report> {
+        let named = |path: &str| path.rsplit('/').next() == Some(name);
+        let item = self.index.items.iter().find(|item| {
+            kinds.contains(&item.kind)
+                && (item.name == name || named(&item.path))
+                && arch.is_none_or(|arch| item.arch == arch)
+        });
+        let Some(item) = item else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = self.source.read(item).and_then(|mut content| content.read_to_end(&mut bytes));
+        read.map_err(|error| Report::new(format!("cannot read `{}` from the bundle: {error}", item.path)))?;
+        Ok(Some(bytes))
+    }
+}
+
+impl Shelf for Shelved {
+    fn addon(&self, name: &str) -> Result<Option<String>, Report> {
+        let Some(bytes) = self.find(&[Kind::Addon, Kind::File], name, None)? else { return Ok(None) };
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Report::new(format!("the manifest `{name}` is not UTF-8")))?;
+        Ok(Some(text))
+    }
+
+    fn file(&self, name: &str, arch: Arch) -> Result<Option<Vec<u8>>, Report> {
+        self.find(&[Kind::File, Kind::Bin], name, Some(arch))
+    }
+
+    fn images(&self) -> Vec<String> {
+        let names: BTreeSet<String> = self.index.images.iter().map(|image| image.name.clone()).collect();
+        names.into_iter().collect()
+    }
+}
+
+impl Source for Content {
+    fn read(&self, item: &Item) -> io::Result<Box<dyn Read + Send>> {
+        Content::read(self, item)
+    }
+}

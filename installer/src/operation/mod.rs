@@ -1,0 +1,14 @@
+//! The operations as a program sees them: everything that a command does, without a terminal.
+//!
+//! A caller gives a config, a way onto the nodes, content, and a sink for events; it gets a value or
+//! a report. The command line is one caller; a server can be another.
+
+mod access;
+mod cleanup;
+mod install;
+mod survey;
+
+pub use access::{Access, Prompts};
+pub use cleanup::{CleanupRequest, cleanup};
+pub use install::{Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases};
+pub use survey::{Surveyed, connect, facts_of, survey};

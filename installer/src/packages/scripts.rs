@@ -1,0 +1,139 @@
+//! What runs on the node for a transaction.
+//!
+//! deb: apt-get over the given files alone, with no repository in sight, so that it can neither
+//! download nor choose anything else; it may remove nothing. rpm: `rpm -U --test`, then `rpm -U`.
+//! The transaction itself writes to a file, so that a lost connection does not stop it half-way.
+
+use super::{Transaction, file_name};
+use crate::facts::{Facts, Manager};
+use crate::remote::{Command, Output, words};
+use crate::store::{ROOT, path};
+use std::time::Duration;
+
+/// The first line of our own policy-rc.d, by which it is told from the administrator's.
+const POLICY_MARK: &str = "# eggo: no service starts while packages are installed";
+const TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// The lines of a failed command's output that say why.
+pub(super) fn reasons(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let says_why = |line: &&&str| {
+        let line = line.trim_start();
+        ["E:", "error:", "dpkg: error", "Depends:", "PreDepends:", "Breaks:", "Conflicts:"]
+            .iter()
+            .any(|word| line.contains(word))
+            || line.contains("is needed by")
+            || line.contains("conflicts with")
+            || line.contains("No space left")
+            || line.contains("Read-only file system")
+    };
+    let chosen: Vec<&str> = lines.iter().filter(says_why).copied().collect();
+    let chosen = if chosen.is_empty() { &lines[..] } else { &chosen[..] };
+    chosen[chosen.len().saturating_sub(12)..].join("\n")
+}
+
+pub(super) fn simulate(transaction: &Transaction) -> Command {
+    let script = match transaction.manager {
+        Manager::Dpkg => format!("{}\n{APT} -s install ./*.deb 2>&1", prepare()),
+        Manager::Rpm => format!("{}\nrpm -U --test ./*.rpm 2>&1", prepare()),
+    };
+    Command::sh("try the package transaction", script).stdin(links(transaction)).timeout(TIMEOUT).unchecked()
+}
+
+pub(super) fn install(transaction: &Transaction) -> Command {
+    let script = match transaction.manager {
+        Manager::Dpkg => format!(
+            "{}\n{}\n(trap '' HUP PIPE; exec > ../packages.log 2>&1 < /dev/null\n\
+             [ -z \"$(dpkg --audit)\" ] || DEBIAN_FRONTEND=noninteractive dpkg --configure -a --force-confdef --force-confold\n\
+             {APT} install ./*.deb) &\n\
+             wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
+            prepare(),
+            hold_services(),
+            release_services(Manager::Dpkg)
+        ),
+        // Offline mode: a scriptlet's `systemctl start` does nothing, `enable` still works.
+        Manager::Rpm => format!(
+            "{}\nset --; for file in ./*.rpm; do name=$(rpm -qp --qf '%{{NAME}}-%{{VERSION}}-%{{RELEASE}}.%{{ARCH}}' \"$file\" 2>/dev/null)\n\
+               rpm -q --quiet \"$name\" || set -- \"$@\" \"$file\"; done\n\
+             [ $# -gt 0 ] || exit 0\n\
+             (trap '' HUP PIPE; exec > ../packages.log 2>&1 < /dev/null\n\
+             SYSTEMD_OFFLINE=1; export SYSTEMD_OFFLINE; rpm -U --test \"$@\" && rpm -U \"$@\") &\n\
+             wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
+            prepare(),
+            release_services(Manager::Rpm)
+        ),
+    };
+    Command::sh("install packages", script).stdin(links(transaction)).timeout(TIMEOUT).unchecked()
+}
+
+pub(super) fn from_repositories(manager: Manager, facts: &Facts, names: &[String]) -> Command {
+    let names = words(names);
+    let script = match manager {
+        Manager::Dpkg => format!(
+            "{}\nDEBIAN_FRONTEND=noninteractive apt-get -y --no-remove --no-install-recommends install {names} 2>&1 || \
+             {{ {}; exit 1; }}\n{}",
+            hold_services(),
+            release_services(Manager::Dpkg),
+            release_services(Manager::Dpkg)
+        ),
+        Manager::Rpm => {
+            let tool = if facts.has("dnf") { "dnf" } else { "yum" };
+            format!("SYSTEMD_OFFLINE=1 {tool} -y install {names} 2>&1\n{}", release_services(Manager::Rpm))
+        }
+    };
+    Command::sh("install packages from the node's repositories", script).timeout(TIMEOUT).unchecked()
+}
+
+/// apt-get that sees the installed packages and the files it is given, and nothing else. The
+/// folder `apt` stands in for its state; the system's own lists and caches are left alone.
+const APT: &str = "DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-remove --no-install-recommends --no-download \
+    -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists=../apt/lists \
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Dir::Cache::Archives=../apt/archives \
+    -o APT::Sandbox::User=root -o DPkg::Lock::Timeout=300 \
+    -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold";
+
+/// A folder with the packages under their own names, and a place for apt.
+fn prepare() -> String {
+    format!(
+        "umask 022; work=$(mktemp -d {ROOT}/packages.XXXXXX); trap 'rm -rf \"$work\"' EXIT\n\
+         mkdir -p \"$work/files\" \"$work/apt/lists/partial\" \"$work/apt/archives/partial\"\n\
+         cd \"$work/files\"; tar -x -f -"
+    )
+}
+
+/// Links into the store, as a tar: one program instead of one per package.
+fn links(transaction: &Transaction) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for item in &transaction.install {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        header.set_mode(0o777);
+        archive
+            .append_link(&mut header, file_name(item), path(&item.sha256))
+            .expect("writing to memory does not fail");
+    }
+    archive.into_inner().expect("writing to memory does not fail")
+}
+
+/// Debian's way of saying that no maintainer script may start anything.
+fn hold_services() -> String {
+    format!(
+        "policy=/usr/sbin/policy-rc.d\n\
+         if [ ! -e \"$policy\" ]; then printf '#!/bin/sh\\n{POLICY_MARK}\\nexit 101\\n' > \"$policy\"; chmod 755 \"$policy\"; fi\n\
+         release() {{ if grep -qs '{POLICY_MARK}' \"$policy\"; then rm -f \"$policy\"; fi; }}\n\
+         trap 'release; rm -rf \"${{work:-/nonexistent}}\"' EXIT"
+    )
+}
+
+pub(super) fn release_services(manager: Manager) -> String {
+    match manager {
+        Manager::Dpkg => format!(
+            "if grep -qs '{POLICY_MARK}' /usr/sbin/policy-rc.d; then rm -f /usr/sbin/policy-rc.d; fi\n\
+             systemctl daemon-reload 2>/dev/null || :"
+        ),
+        Manager::Rpm => "systemctl daemon-reload 2>/dev/null || :".into(),
+    }
+}

@@ -1,0 +1,106 @@
+use super::*;
+use crate::facts::Manager;
+use crate::remote::fake::{Call, Fake};
+use eggo_bundles::{Arch, Digest, Kind};
+
+fn package(name: &str, version: &str, arch: &str) -> crate::facts::Package {
+    crate::facts::Package { name: name.into(), version: version.into(), arch: arch.into() }
+}
+
+fn item(name: &str, version: &str, extension: &str, requires: &[&str]) -> Arc<Item> {
+    Arc::new(Item {
+        path: format!("amd64/pkg/{name}_{version}{extension}"),
+        arch: Arch::Amd64,
+        kind: Kind::Pkg,
+        name: name.into(),
+        version: version.into(),
+        size: 1,
+        sha256: Digest::of(name.as_bytes()),
+        roles: Vec::new(),
+        dst: None,
+        mode: None,
+        link: None,
+        requires: requires.iter().map(|name| name.to_string()).collect(),
+        source: eggo_bundles::Source::default(),
+    })
+}
+
+fn debian(packages: &[(&str, &str, &str)]) -> Facts {
+    let packages = packages.iter().map(|(name, version, arch)| package(name, version, arch)).collect();
+    Facts { node: "n".into(), manager: Some(Manager::Dpkg), packages, ..Facts::default() }
+}
+
+#[test]
+fn equal_and_newer_stay_older_go_up_missing_come() {
+    let facts = debian(&[
+        ("equal", "1.0-1", "amd64"),
+        ("newer", "1:0.1", "all"),
+        ("older", "1.9-1", "amd64"),
+        ("foreign", "9", "arm64"),
+    ]);
+    let items = [
+        item("equal", "1.0-1", ".deb", &[]),
+        item("newer", "9.0", ".deb", &[]),
+        item("older", "1.10-1", ".deb", &[]),
+        item("foreign", "1", ".deb", &[]),
+        item("missing", "1", ".deb", &[]),
+    ];
+    let transaction = decide(&facts, &items).unwrap();
+    let names: Vec<&str> = transaction.install.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["older", "foreign", "missing"]);
+    assert_eq!(transaction.new, ["foreign", "missing"]);
+    assert_eq!(transaction.kept.len(), 2);
+}
+
+#[test]
+fn a_package_of_the_other_kind_is_refused() {
+    let error = decide(&debian(&[]), &[item("a", "1", ".rpm", &[])]).unwrap_err();
+    assert_eq!(error.to_string(), "n: `a` is for another package manager than the node's");
+    let nothing = Facts { node: "n".into(), ..Facts::default() };
+    assert!(matches!(decide(&nothing, &[]), Err(PackageError::NoManager { .. })));
+}
+
+#[test]
+fn what_nobody_provides_is_named() {
+    let facts = debian(&[("libc6", "2", "amd64")]);
+    let items = [item("a", "1", ".deb", &["libc6", "b", "c"]), item("b", "1", ".deb", &[])];
+    assert_eq!(unmet(&facts, &items), [Unmet { package: "a".into(), requires: "c".into() }]);
+}
+
+#[tokio::test]
+async fn a_transaction_is_journaled_with_what_was_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = crate::journal::Journal::open(folder.path()).unwrap();
+    let run = Run::new(journal, Arc::new(crate::events::Silent));
+    let facts = debian(&[("old", "1", "amd64")]);
+    let transaction =
+        decide(&facts, &[item("old", "2", ".deb", &[]), item("new", "1", ".deb", &[])]).unwrap();
+    let host = Fake::new("n");
+    assert_eq!(install(&run, &host, &transaction).await.unwrap(), Outcome::Changed);
+    let entry = run.journal().newest("n", "packages/install").unwrap();
+    assert!(entry.done);
+    assert!(entry.undo.contains(&Undo::Packages { manager: Manager::Dpkg, names: vec!["new".into()] }));
+    let calls = host.calls();
+    let Call::Run { script, stdin, .. } = &calls[0] else { panic!() };
+    assert!(!script.contains("--force-depends") && !script.contains("--nodeps"));
+    assert!(script.contains("--no-remove"));
+    let mut archive = tar::Archive::new(&stdin[..]);
+    let names: Vec<_> =
+        archive.entries().unwrap().map(|e| e.unwrap().path().unwrap().display().to_string()).collect();
+    assert_eq!(names, ["old_2.deb", "new_1.deb"]);
+}
+
+#[tokio::test]
+async fn the_managers_reason_is_the_message() {
+    let host = Fake::new("n").fails(
+        "try the package transaction",
+        100,
+        "Reading package lists...\nThe following packages have unmet dependencies:\n a : Depends: b (>= 2) but it is not installable\nE: Unable to correct problems\n",
+    );
+    let transaction = decide(&debian(&[]), &[item("a", "1", ".deb", &[])]).unwrap();
+    let error = simulate(&host, &transaction).await.unwrap_err();
+    assert_eq!(
+        error.notes(),
+        [" a : Depends: b (>= 2) but it is not installable\nE: Unable to correct problems"]
+    );
+}

@@ -1,0 +1,63 @@
+//! How much room the plan takes on each of a node's file systems.
+
+use crate::config::RuntimeKind;
+use crate::distribute::missing;
+use crate::facts::Facts;
+use crate::plan::NodePlan;
+use crate::store::STORE;
+use eggo_bundles::{Item, Kind};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A package's files take about this many times its archive.
+const UNPACKED_PACKAGE: u64 = 4;
+/// An image's unpacked layers, beside the blobs that the runtime keeps too.
+const UNPACKED_IMAGE: u64 = 4;
+/// Left over on every file system, so that logs and journals can still be written.
+const RESERVE: u64 = 64 << 20;
+
+/// What is needed on one file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    pub mount: String,
+    pub needed: u64,
+    pub free: u64,
+}
+
+/// The need per mount; only what the node lacks counts.
+pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind) -> Vec<Need> {
+    let items: Vec<Arc<Item>> = plan.items.iter().map(|wanted| wanted.item.clone()).collect();
+    let missing = missing(&items, &facts.store);
+    let mut needs: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut add = |path: &str, bytes: u64| {
+        if let Some(mount) = facts.mount(path).filter(|_| bytes > 0) {
+            *needs.entry(&mount.path).or_default() += bytes;
+        }
+    };
+    add(STORE, missing.values().map(|missing| missing.size - missing.there).sum());
+    let images = match runtime {
+        RuntimeKind::Containerd => "/var/lib/containerd",
+        RuntimeKind::Docker => "/var/lib/docker",
+        RuntimeKind::Isulad => "/var/lib/isulad",
+    };
+    for wanted in plan.items.iter().filter(|wanted| missing.contains_key(&wanted.item.sha256)) {
+        let item = &wanted.item;
+        match item.kind {
+            Kind::Pkg if facts.package(&item.name).is_none_or(|package| package.version != item.version) => {
+                add("/usr", item.size * UNPACKED_PACKAGE);
+            }
+            Kind::Image => add(images, item.size * UNPACKED_IMAGE),
+            Kind::Bin | Kind::File | Kind::Dir => {
+                if let Some(folder) = wanted.dst.as_deref().or(item.dst.as_deref()) {
+                    add(folder, item.size);
+                }
+            }
+            Kind::Pkg | Kind::Addon => {}
+        }
+    }
+    let free = |path: &str| facts.mount(path).map_or(0, |mount| mount.free);
+    needs
+        .into_iter()
+        .map(|(mount, needed)| Need { mount: mount.into(), needed: needed + RESERVE, free: free(mount) })
+        .collect()
+}

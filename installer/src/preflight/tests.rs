@@ -1,0 +1,146 @@
+use super::*;
+use crate::facts::{Mount, Port, Protocol};
+use crate::remote::fake::Fake;
+use std::collections::BTreeMap;
+
+const DEPLOY: &str = "\
+cluster-id: one
+username: root
+password: x
+masters:
+- {name: m, ip: 10.0.0.1, port: 22, arch: amd64}
+workers:
+- {name: w, ip: 10.0.0.2, port: 22, arch: arm64}
+";
+
+fn config() -> Config {
+    crate::config::parse("deploy.yaml", DEPLOY.as_bytes()).unwrap().config
+}
+
+/// A node with which nothing is wrong.
+fn fit(name: &str, arch: eggo_bundles::Arch) -> Facts {
+    let mount = |path: &str| Mount { path: path.into(), size: 100 << 30, free: 50 << 30, read_only: false };
+    Facts {
+        node: name.into(),
+        arch: Some(arch),
+        machine: arch.machine().into(),
+        hostname: name.into(),
+        memory: 4 << 30,
+        init: "systemd".into(),
+        cgroup: Some(crate::facts::Cgroup::V2),
+        mounts: vec![mount("/"), mount("/var")],
+        modules: BTreeMap::from([("br_netfilter".into(), crate::facts::Module::Loadable)]),
+        tools: crate::facts::TOOLS.iter().map(|tool| tool.to_string()).collect(),
+        ..Facts::default()
+    }
+}
+
+struct Nodes {
+    config: Config,
+    facts: Vec<Facts>,
+    plans: Vec<NodePlan>,
+}
+
+impl Nodes {
+    fn new() -> Self {
+        let config = config();
+        let facts = config.hosts.iter().map(|host| fit(&host.name, host.arch)).collect();
+        let plan = |host: &config::Host| NodePlan {
+            name: host.name.clone(),
+            ip: host.ip,
+            arch: host.arch,
+            roles: host.roles.iter().copied().collect(),
+            bytes: 0,
+            bytes_to_send: 0,
+            items: Vec::new(),
+            images: Vec::new(),
+            repo_packages: Vec::new(),
+            hooks: Vec::new(),
+            steps: Vec::new(),
+        };
+        let plans = config.hosts.iter().map(plan).collect();
+        Self { config, facts, plans }
+    }
+
+    async fn verdict(&self, ours: bool, ignore: &[&str]) -> Verdict {
+        let candidates: Vec<Candidate<'_>> = (0..self.facts.len())
+            .map(|at| Candidate {
+                host: &self.config.hosts[at],
+                remote: Arc::new(Fake::new(self.config.hosts[at].name.clone())),
+                facts: &self.facts[at],
+                plan: &self.plans[at],
+                ours,
+            })
+            .collect();
+        check(&self.config, &candidates, &parse_checks(ignore).unwrap()).await
+    }
+}
+
+#[tokio::test]
+async fn fit_nodes_have_no_findings() {
+    let nodes = Nodes::new();
+    let verdict = nodes.verdict(false, &[]).await;
+    assert_eq!(verdict.findings, []);
+    verdict.decide().unwrap();
+}
+
+#[tokio::test]
+async fn each_check_finds_its_own_and_can_be_ignored() {
+    type Spoil = fn(&mut Facts);
+    let cases: [(&str, Spoil, &str); 13] = [
+        ("arch", |f| f.arch = None, "it is aarch64, deploy.yaml says arm64"),
+        ("systemd", |f| f.init = "sh".into(), "the init is `sh`, not systemd"),
+        ("tools", |f| drop(f.tools.remove("tar")), "not found: tar"),
+        ("clock", |f| f.clock_skew = -90, "its clock is 90 s behind"),
+        ("memory", |f| f.memory = 256 << 20, "256.0 MiB of memory, 600.0 MiB is the least"),
+        ("swap", |f| f.swap = 1 << 30, "1.0 GiB of swap is on"),
+        (
+            "modules",
+            |f| drop(f.modules.insert("br_netfilter".into(), crate::facts::Module::Missing)),
+            "the kernel has no `br_netfilter`",
+        ),
+        ("cgroups", |f| f.cgroup = None, "no control groups are mounted"),
+        ("read-only", |f| f.mounts[1].read_only = true, "`/var` is mounted read-only"),
+        (
+            "ports",
+            |f| {
+                let address = "0.0.0.0".parse().unwrap();
+                f.ports.insert(Port { protocol: Protocol::Tcp, port: 10250, address });
+            },
+            "something listens on 10250/tcp already",
+        ),
+        ("leftovers", |f| f.cluster = Some("two".into()), "the node belongs to the cluster `two`"),
+        ("leftovers", |f| drop(f.services.insert("kubelet".into())), "a Kubernetes runs here: kubelet"),
+        (
+            "hostname",
+            |f| drop(f.addresses.insert("10.0.0.1".parse().unwrap())),
+            "it has the address 10.0.0.1 of `m` too",
+        ),
+    ];
+    for (name, spoil, message) in cases {
+        let mut nodes = Nodes::new();
+        spoil(&mut nodes.facts[1]);
+        let verdict = nodes.verdict(false, &[]).await;
+        let found: Vec<(&str, &str, Level)> =
+            verdict.findings.iter().map(|f| (f.check.as_str(), f.message.as_str(), f.level)).collect();
+        assert_eq!(found, [(name, message, Level::Error)]);
+        let unfit = verdict.decide().unwrap_err();
+        assert_eq!(unfit.hint().unwrap(), format!("mend them; or, if you know better: --ignore {name}"));
+        nodes.verdict(false, &[name]).await.decide().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_we_left_there_ourselves_is_no_leftover() {
+    let mut nodes = Nodes::new();
+    nodes.facts[1].services.insert("kubelet".into());
+    nodes.facts[1].leftovers.push("/etc/kubernetes/pki/ca.crt".into());
+    assert_eq!(nodes.verdict(true, &[]).await.findings, []);
+    assert_eq!(nodes.verdict(false, &[]).await.errors(), 2);
+}
+
+#[test]
+fn an_unknown_check_is_refused_with_the_known_ones() {
+    let error = parse_checks(["clok"]).unwrap_err();
+    assert!(error.hint().unwrap().contains("clock"));
+}
