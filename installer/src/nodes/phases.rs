@@ -38,7 +38,7 @@ pub fn phases<C: HasNodes>() -> Vec<Phase<C>> {
             name: "simulate",
             title: "Try package transactions",
             help: "ask every node's package manager whether it would take the packages; changes nothing",
-            run_if: |context| any(context, |node| has_packages(node)),
+            run_if: |context| any(context, has_packages),
             run: |context| Box::pin(simulate(context.nodes())),
             on_failure: OnFailure::Stop,
         },

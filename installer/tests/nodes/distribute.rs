@@ -1,12 +1,10 @@
 //! Distribution over real connections: one pass over the content for many nodes, cuts in the middle.
 
-mod sshd;
-
+use crate::sshd::Sshd;
 use eggo_bundles::{Arch, Digest, Item, Kind};
 use eggo_install::distribute::{Delivery, Source, distribute};
 use eggo_install::events::{Event, Silent, Sink};
 use eggo_install::{facts, store};
-use sshd::Sshd;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};

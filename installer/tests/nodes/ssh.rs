@@ -1,13 +1,11 @@
 //! The way to a node, on a real sshd: host keys, commands, files, and connections that break.
 
-mod sshd;
-
+use crate::sshd::{Sshd, keygen};
 use bytes::Bytes;
 use eggo_install::events::{Event, Silent, Sink};
 use eggo_install::remote::{Command, Host, RemoteError, RemoteFile, Written};
 use eggo_install::ssh::{HostKeys, Login, SshHost};
 use eggo_install::{config::Secret, facts};
-use sshd::{Sshd, keygen};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,7 +41,6 @@ async fn host_keys_are_checked() {
     run(&["-H", "-f", file.to_str().unwrap()]);
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("|1|"));
     connect(HostKeys::load(&file, &[]).unwrap()).await.unwrap();
-    drop(connect);
     sshd.change_host_key();
     let keys = HostKeys::load(&file, &[]).unwrap().accept_new();
     let host = SshHost::new(sshd.target(), sshd.login(), Arc::new(keys), Arc::new(Silent));
