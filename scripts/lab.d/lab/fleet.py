@@ -146,9 +146,12 @@ def is_open(lab):
 
 
 def down(name):
-    """Remove all that bears the lab's number, then the lab."""
+    """Remove all that bears the lab's number, then the lab. Before it has a number, a lab has made nothing but its folder."""
+    if not NAME.fullmatch(name):
+        raise LabError(f"`{name}` is no name for a lab", hint="use lowercase letters, digits and `-`")
     lab = find(name)
     if lab is None:
+        forget(name)
         return
     for group in cgroups.named(lab.prefix):
         cgroups.kill(group)
@@ -158,12 +161,17 @@ def down(name):
     network.down(lab)
     for group in cgroups.named(lab.prefix):
         cgroups.remove(group)
+    forget(name)
+    say(f"lab `{name}`: gone")
+
+
+def forget(name):
+    """The lab's folder; and with the last lab, what they all shared on this machine."""
     with rootfs.locked("labs"):
-        shutil.rmtree(lab.folder, ignore_errors=True)
+        shutil.rmtree(os.path.join(CACHE, "labs", name), ignore_errors=True)
         if not names():
             arm64.unregister()
             machine.restore()
-    say(f"lab `{name}`: gone")
 
 
 def mounts_below(folder):

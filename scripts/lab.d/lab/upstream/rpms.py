@@ -19,13 +19,22 @@ REPACKED = {
     "containerd": ("containerd", ["runc"]), "runc": ("runc", []), "containernetworking-plugins": ("containernetworking-plugins", []),
     "conntrack": ("conntrack-tools", []), "socat": ("socat", []), "ethtool": ("ethtool", []), "ipset": ("ipset", []), "iptables": ("iptables", []),
     "nftables": ("nftables", []), "etcd-server": ("etcd", []), "etcd-client": ("etcd-client", []), "docker.io": ("docker-engine", ["containerd", "runc", "iptables"]), "tini": ("tini", []),
-    "jq": ("jq", []), "libjq1": ("libjq1", []), "libonig5": ("oniguruma", []), "nginx-light": ("nginx", ["nginx-filesystem"]), "nginx-common": ("nginx-filesystem", []),
+    "jq": ("jq", []), "libjq1": ("libjq1", []), "libonig5": ("oniguruma", []), "nginx": ("nginx", ["nginx-filesystem"]), "nginx-common": ("nginx-filesystem", []),
     "libxtables12": ("iptables-libs", []), "libip4tc2": ("libip4tc", []), "libip6tc2": ("libip6tc", []), "libmnl0": ("libmnl", []), "libnftnl11": ("libnftnl", []),
     "libnfnetlink0": ("libnfnetlink", []), "libnetfilter-conntrack3": ("libnetfilter_conntrack", []), "libipset13": ("ipset-libs", []), "libwrap0": ("tcp_wrappers-libs", []),
     "libnftables1": ("nftables-libs", []), "libjansson4": ("jansson", []), "libedit2": ("libedit", []), "libbsd0": ("libbsd", []), "libmd0": ("libmd", []), "libpcre3": ("pcre", []),
     "libgmp10": ("gmp", []), "libtinfo6": ("ncurses-libs", []),
+    # what every host has; a closure over this repository alone finds all of it
+    "libc6": ("glibc", []), "bash": ("bash", []), "libgcc-s1": ("libgcc", []), "libcrypt1": ("libxcrypt", []), "zlib1g": ("zlib", []), "libssl3": ("openssl-libs", []),
+    "libgssapi-krb5-2": ("krb5-libs", []), "libkrb5-3": ("libkrb5", []), "libk5crypto3": ("libk5crypto", []), "libkrb5support0": ("libkrb5support", []),
+    "libcom-err2": ("libcom_err", []), "libkeyutils1": ("keyutils-libs", []), "libseccomp2": ("libseccomp", []), "libselinux1": ("libselinux", []), "libpcre2-8-0": ("pcre2", []),
+    "libsystemd0": ("systemd-libs", []), "libudev1": ("libudev", []), "libcap2": ("libcap", []), "libgcrypt20": ("libgcrypt", []), "libgpg-error0": ("libgpg-error", []),
+    "liblz4-1": ("lz4-libs", []), "liblzma5": ("xz-libs", []), "libzstd1": ("libzstd", []),
     "libnetfilter-cthelper0": ("libnetfilter_cthelper", []), "libdevmapper1.02.1": ("device-mapper-libs", []), "libnsl2": ("libnsl2", []), "libtirpc3": ("libtirpc", []),
 }
+
+# what rpm's generators do not find by themselves
+PROVIDES = {"glibc": ["rtld(GNU_HASH)"], "bash": ["/bin/sh", "/bin/bash", "/bin/dash"]}
 
 # package: (programs, requirements, what it is)
 KUBERNETES = {
@@ -99,7 +108,7 @@ def repacked(name, deb, arch):
                 if not os.path.lexists(place):
                     os.symlink("xtables-nft-multi", place)
 
-    return Package(arch, rpm_name, upstream or version, f"{release}.el8", rpm_name, requires, [deb], lay_out)
+    return Package(arch, rpm_name, upstream or version, f"{release}.el8", rpm_name, requires, [deb], lay_out, PROVIDES.get(rpm_name, []))
 
 
 def merge_usr(files):
