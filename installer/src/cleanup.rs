@@ -20,6 +20,8 @@ pub struct Options {
     pub images: bool,
     /// Nodes that cannot be reached are struck from the journal: they will not come back.
     pub forget_gone: bool,
+    /// Only these nodes; empty: all.
+    pub only: BTreeSet<String>,
 }
 
 /// What a cleanup came to.
@@ -63,7 +65,8 @@ pub async fn cleanup(
 ) -> Result<Cleaned, Report> {
     let mut cleaned = Cleaned::default();
     let mut lost: BTreeSet<String> = BTreeSet::new();
-    for (phase, entries) in backwards(journal.entries()) {
+    let wanted = |entry: &Entry| options.only.is_empty() || options.only.contains(&entry.node);
+    for (phase, entries) in backwards(journal.entries().into_iter().filter(wanted).collect()) {
         events.event(Event::PhaseStarted { phase: phase.clone(), title: format!("Undo {phase}") });
         let mut jobs = Vec::new();
         for (node, entries) in entries.into_iter().filter(|(node, _)| !lost.contains(node)) {

@@ -28,7 +28,7 @@ fn told(output: &Output) -> String {
 fn help_suffices_offline() {
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!("help", told(&eggo(folder.path(), &["--help"])));
-    for command in ["validate", "template", "plan", "schema"] {
+    for command in ["validate", "template", "plan", "cleanup"] {
         insta::assert_snapshot!(format!("help-{command}"), told(&eggo(folder.path(), &[command, "--help"])));
     }
 }
@@ -76,7 +76,10 @@ fn problems_are_told_with_their_place() {
         told(&eggo(folder.path(), &["validate", "-f", "one.yaml", "--format", "json"]))
     );
     insta::assert_snapshot!("no-file", told(&eggo(folder.path(), &["validate", "-f", "none.yaml"])));
-    assert_eq!(eggo(folder.path(), &["frobnicate"]).status.code(), Some(2));
+    insta::assert_snapshot!("not-a-command", told(&eggo(folder.path(), &["validat", "-f", "one.yaml"])));
+    insta::assert_snapshot!("options-first", told(&eggo(folder.path(), &["-f", "one.yaml", "validate"])));
+    assert_eq!(eggo(folder.path(), &["validate", "--frobnicate"]).status.code(), Some(2));
+    assert_eq!(eggo(folder.path(), &["-d", "validate", "-f", "one.yaml"]).status.code(), Some(1));
 }
 
 #[test]

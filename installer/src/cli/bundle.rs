@@ -1,19 +1,10 @@
-//! The bundle and the keys that may sign it, as several commands take them.
+//! The bundle and the keys that may sign it, as commands take them.
 
-use eggo_bundles::keys::TrustedKeys;
-use eggo_bundles::reader::{Bundle, Verified};
+use crate::config::Config;
+use crate::content::{Content, Tarballs};
+use eggo_bundles::{Bundle, TrustedKeys, Verified};
 use eggo_terminal::{Exit, Report};
 use std::path::{Path, PathBuf};
-
-#[derive(Debug, Clone, clap::Args)]
-pub struct BundleArgs {
-    /// The bundle, or the first part of a split one
-    #[arg(value_name = "BUNDLE")]
-    pub bundle: PathBuf,
-
-    #[command(flatten)]
-    pub trust: TrustArgs,
-}
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct TrustArgs {
@@ -27,15 +18,58 @@ pub struct TrustArgs {
     pub base: Option<PathBuf>,
 }
 
+/// A bundle, or what stands in for one.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ContentArgs {
+    /// The bundle, or the first part of a split one
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub trust: TrustArgs,
+
+    /// Without a bundle: install the unsigned tarballs that deploy.yaml names in `package-source`,
+    /// as old eggo did. Nobody vouches for their content
+    #[arg(long)]
+    pub allow_unsigned: bool,
+}
+
+impl ContentArgs {
+    pub fn open(&self, config: &Config) -> Result<Content, Report> {
+        match &self.bundle {
+            Some(path) => Ok(Content::Bundle(self.trust.open(path)?)),
+            None => self.tarballs(config),
+        }
+    }
+
+    fn tarballs(&self, config: &Config) -> Result<Content, Report> {
+        let paths = &config.content.tarballs;
+        if paths.is_empty() {
+            return Err(super::usage("no bundle is given")
+                .hinted("eggo-install BUNDLE -f deploy.yaml --pubkey KEY.pub"));
+        }
+        if !self.allow_unsigned {
+            return Err(Report::new("deploy.yaml names tarballs, and nobody has signed them")
+                .exit(Exit::Untrusted)
+                .hinted("give a signed bundle; or, if you trust these files, `--allow-unsigned`"));
+        }
+        for (arch, path) in paths {
+            eprintln!("warning: UNSIGNED content for {arch} from {}: nobody vouches for it", path.display());
+        }
+        Ok(Content::Tarballs(Box::new(Tarballs::open(paths)?)))
+    }
+}
+
 impl TrustArgs {
     /// Opens the bundle; nothing of it but its framing is read before its signature holds.
     pub fn open(&self, path: &Path) -> Result<Bundle<Verified>, Report> {
         let trusted = TrustedKeys::from_files_or_folders(&self.pubkey).map_err(|error| {
-            let report = Report::new(error.to_string());
-            error.hint().map_or(report.clone(), |hint| report.hinted(hint))
+            let mut report = Report::new(error.to_string());
+            report.hint = error.hint();
+            report
         })?;
         let open = |path: &Path| Bundle::open(path).and_then(|bundle| bundle.verify(&trusted));
-        let bundle = open(path).map_err(refused)?;
+        let bundle = open(path).map_err(|error| not_a_command(path, refused(error)))?;
         match &self.base {
             Some(base) => bundle.with_base(&open(base).map_err(refused)?).map_err(refused),
             None => Ok(bundle),
@@ -43,7 +77,18 @@ impl TrustArgs {
     }
 }
 
-pub fn refused(error: eggo_bundles::error::Error) -> Report {
+/// `eggo-install validat` is a command that went wrong, not a bundle.
+fn not_a_command(path: &Path, report: Report) -> Report {
+    use clap::CommandFactory as _;
+    let command = super::Cli::command();
+    let known = command.get_subcommands().map(|command| command.get_name());
+    match path.to_str().filter(|_| !path.exists()).and_then(|word| eggo_yaml::nearest(word, known)) {
+        Some(near) => report.hinted(format!("did you mean the command `{near}`?")),
+        None => report,
+    }
+}
+
+pub fn refused(error: eggo_bundles::Error) -> Report {
     let source = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let mut report = Report::new(format!("{error}{source}"));
     report.hint = error.hint();

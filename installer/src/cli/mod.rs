@@ -3,17 +3,33 @@
 //! One file per command, none of them with logic of its own. Data goes to stdout, all else to
 //! stderr; errors become text and exit codes here and nowhere else.
 
+mod access;
 mod bundle;
+mod certs;
+mod check;
+mod cleanup;
 mod completions;
+mod delete;
+mod etcd;
+mod facts;
 mod input;
+mod install;
+mod join;
+mod life;
+mod list;
 mod man;
 mod output;
 mod plan;
 mod schema;
+mod state;
+mod status;
 mod template;
 mod validate;
+mod verify;
+mod view;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use eggo_terminal::{Exit, Report};
 use std::process::ExitCode;
 
@@ -26,14 +42,16 @@ use std::process::ExitCode;
 #[command(
     name = "eggo-install",
     version,
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
+    arg_required_else_help = true,
     max_term_width = 100,
     after_help = EXAMPLES
 )]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+
+    #[command(flatten)]
+    install: install::Args,
 
     #[command(flatten)]
     global: Global,
@@ -44,6 +62,9 @@ Examples:
   eggo-install template --masters m1@192.168.7.1 --workers w1@192.168.7.2:arm64 -f deploy.yaml
   eggo-install validate -f deploy.yaml
   eggo-install plan bundle.tar.gz -f deploy.yaml --no-connect
+  eggo-install check bundle.tar.gz -f deploy.yaml --pubkey builder.pub
+  eggo-install bundle.tar.gz -f deploy.yaml --pubkey builder.pub
+  eggo-install cleanup -f deploy.yaml
 
 Exit codes: 0 done, 1 something to mend, 2 wrong usage, 3 the bundle is not trusted,
 4 some nodes failed, 101 a bug of this program.";
@@ -72,25 +93,33 @@ enum Format {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it lives for one match")]
 enum Command {
-    /// Check deploy.yaml: every problem with its line and the nearest known key
+    #[command(visible_alias = "deploy")]
+    Install(install::Args),
     Validate(validate::Args),
-    /// Show what each node would get and do; touches nothing
+    Facts(facts::Args),
     Plan(plan::Args),
-    /// Write a commented deploy.yaml
+    Check(check::Args),
+    Verify(verify::Args),
+    Join(join::Args),
+    Delete(delete::Args),
+    Status(status::Args),
+    Certs(certs::Args),
+    Etcd(etcd::Args),
+    List(list::Args),
+    Cleanup(cleanup::Args),
     Template(template::Args),
-    /// Print a JSON schema of deploy.yaml for editors
     Schema(schema::Args),
-    /// Print completions for a shell
     Completions(completions::Args),
-    /// Write manual pages
     Man(man::Args),
 }
 
 /// Parses, runs, reports.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     start_log(cli.global.debug);
-    match run(cli) {
+    let done = own_options_only(&matches).and_then(|()| run(cli));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(report) => {
             eprintln!("{report}");
@@ -99,11 +128,35 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Before a command stand only the options of every command: the others would be the install's.
+fn own_options_only(matches: &ArgMatches) -> Result<(), Report> {
+    let Some(command) = matches.subcommand_name() else { return Ok(()) };
+    let given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let ids = matches.ids().map(|id| id.as_str());
+    match ids.filter(|id| !["debug", "format", "Global"].contains(id)).find(given) {
+        None => Ok(()),
+        Some(id) => Err(usage(format!("`{}` stands before the command `{command}`", id.replace('_', "-")))
+            .hinted(format!("write `eggo-install {command}` first, then its options"))),
+    }
+}
+
 fn run(cli: Cli) -> Result<(), Report> {
     let global = cli.global;
-    match cli.command {
+    let Some(command) = cli.command else { return install::run(cli.install, &global) };
+    match command {
+        Command::Install(args) => install::run(args, &global),
         Command::Validate(args) => validate::run(args, &global),
+        Command::Facts(args) => facts::run(args, &global),
         Command::Plan(args) => plan::run(args, &global),
+        Command::Check(args) => check::run(args, &global),
+        Command::Verify(args) => verify::run(args, &global),
+        Command::Join(args) => join::run(args, &global),
+        Command::Delete(args) => delete::run(args, &global),
+        Command::Status(args) => status::run(args, &global),
+        Command::Certs(args) => certs::run(args, &global),
+        Command::Etcd(args) => etcd::run(args, &global),
+        Command::List(args) => list::run(args, &global),
+        Command::Cleanup(args) => cleanup::run(args, &global),
         Command::Template(args) => template::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
@@ -122,6 +175,12 @@ fn start_log(debug: bool) {
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second subscriber can only be that of a test.
     let _ = log.without_time().try_init();
+}
+
+/// One thread for the network: faster than several, and nothing here blocks it for long.
+fn runtime() -> Result<tokio::runtime::Runtime, Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Report::new(format!("cannot start: {error}")))
 }
 
 /// A usage error that clap cannot know of.

@@ -1,8 +1,10 @@
 //! `eggo-install plan`
 
-use super::bundle::BundleArgs;
+use super::access::AccessArgs;
+use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
-use super::{Format, Global, output};
+use super::{Format, Global, output, runtime, view};
+use crate::operation;
 use crate::plan::{self, NodePlan, Options, Plan};
 use eggo_bundles::Kind;
 use eggo_terminal::{Report, Size, Table};
@@ -18,32 +20,41 @@ use std::collections::BTreeMap;
 )]
 pub struct Args {
     #[command(flatten)]
-    bundle: BundleArgs,
+    content: ContentArgs,
 
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Do not ask the nodes what they have already
-    #[arg(long, required = true)]
+    /// Do not ask the nodes what they are and have already
+    #[arg(long)]
     no_connect: bool,
 
     /// Let `type: repo` items come from the nodes' own repositories
     #[arg(long)]
     node_repos: bool,
+
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let bundle = args.bundle.trust.open(&args.bundle.bundle)?;
     let config = args.config.load()?.config;
+    let content = args.content.open(&config)?;
     let options = Options { node_repos: args.node_repos };
-    let plan = plan::plan(&config, bundle.index(), &BTreeMap::new(), options)?;
+    let plan = if args.no_connect {
+        plan::plan(&config, content.index(), &BTreeMap::new(), options)?
+    } else {
+        let access = args.access.access(&config)?;
+        let surveyed = runtime()?.block_on(operation::survey(&config.hosts, &access, &view::quiet()))?;
+        operation::plan_for(&config, content.index(), &surveyed, options)?
+    };
     match global.format {
         Format::Json => output::json(&plan),
         Format::Table => output::text_out(&render(&plan)),
     }
 }
 
-fn render(plan: &Plan) -> String {
+pub fn render(plan: &Plan) -> String {
     let mut table = Table::new(["NODE", "ADDRESS", "ARCH", "ROLES", "PACKAGES", "FILES", "IMAGES", "BYTES"])
         .right(&[4, 5, 6, 7]);
     for node in &plan.nodes {
@@ -67,8 +78,14 @@ fn render(plan: &Plan) -> String {
     for node in &plan.nodes {
         text.push_str(&format!("{}: {}\n", node.name, node.steps.join(" → ")));
     }
-    let total = Size(plan.bytes());
-    text.push_str(&format!("\ncluster `{}`: {total} to {} nodes\n", plan.cluster, plan.nodes.len()));
+    let (total, to_send) = (plan.bytes(), plan.nodes.iter().map(|node| node.bytes_to_send).sum::<u64>());
+    let there = if to_send < total {
+        format!(", of which {} are there", Size(total - to_send))
+    } else {
+        String::new()
+    };
+    let nodes = plan.nodes.len();
+    text.push_str(&format!("\ncluster `{}`: {}{there} on {nodes} nodes\n", plan.cluster, Size(total)));
     text
 }
 

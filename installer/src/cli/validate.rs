@@ -8,7 +8,9 @@ use eggo_terminal::Report;
 use eggo_yaml::Problems;
 use serde_json::{Value, json};
 
+/// Check deploy.yaml: every problem with its line and the nearest known key.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  eggo-install validate -f deploy.yaml")]
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,

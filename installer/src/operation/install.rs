@@ -4,7 +4,7 @@ use super::{Access, Surveyed, survey};
 use crate::cluster::context::{Cluster, Shelf};
 use crate::cluster::phases::HasCluster;
 use crate::cluster::{self};
-use crate::config::Config;
+use crate::config::{Addon, Config};
 use crate::content::Content;
 use crate::distribute::Source;
 use crate::events::{Event, Sink};
@@ -96,6 +96,7 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     if !confirm.confirm(&plan, &verdict) {
         return Err(Report::new("stopped: nothing was changed"));
     }
+    let config = Arc::new(with_addons(&config, &plan));
     let run = Arc::new(Run::new(journal, events));
     run.begin("install", Some(format!("{} {}", index.name, index.version))).await?;
     let shelf = Arc::new(Shelved { index: index.clone(), source: source.clone() });
@@ -115,6 +116,17 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
 }
 
+/// deploy.yaml may leave the choice of manifests to the bundle.
+fn with_addons(config: &Config, plan: &Plan) -> Config {
+    let mut config = config.clone();
+    if config.addons.is_empty() {
+        let name =
+            |wanted: &plan::Wanted| wanted.item.path.rsplit('/').next().unwrap_or_default().to_string();
+        config.addons = plan.addons.iter().map(|wanted| Addon { name: name(wanted), line: 0 }).collect();
+    }
+    config
+}
+
 /// Preflight alone: nothing is changed.
 pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     let InstallRequest { config, access, index, state, options, events, .. } = request;
@@ -124,7 +136,8 @@ pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     Ok(judge(&config, &surveyed, &plan, &journal, &options.ignore).await)
 }
 
-fn plan_for(
+/// The plan for nodes as they were found.
+pub fn plan_for(
     config: &Config,
     index: &Index,
     surveyed: &[Surveyed],

@@ -6,9 +6,14 @@
 mod access;
 mod cleanup;
 mod install;
+pub mod kept;
+mod life;
 mod survey;
 
 pub use access::{Access, Prompts};
 pub use cleanup::{CleanupRequest, cleanup};
-pub use install::{Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases};
+pub use install::{
+    Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases, plan_for,
+};
+pub use life::{LifeRequest, backup, certificates, delete, renew, restore, status};
 pub use survey::{Surveyed, connect, facts_of, survey};

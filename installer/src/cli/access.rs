@@ -1,0 +1,104 @@
+//! How a person lets the program onto the nodes: host keys and passwords, asked or read from files,
+//! never taken from the command line.
+
+use crate::config::{Config, Secret};
+use crate::operation::{Access, Prompts};
+use crate::ssh::{HostKeys, UnknownKey, UnknownKeys};
+use eggo_terminal::Report;
+use futures::future::BoxFuture;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Access to nodes")]
+pub struct AccessArgs {
+    /// Believe host keys that are not known yet, and write them down; changed ones are still refused
+    #[arg(long)]
+    accept_new_host_keys: bool,
+
+    /// Ask for the login password
+    #[arg(long, conflicts_with = "password_file")]
+    ask_password: bool,
+
+    /// Read the login password from the first line of a file
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+
+    /// Ask for the password that sudo wants on the nodes
+    #[arg(long, conflicts_with = "sudo_password_file")]
+    ask_sudo_password: bool,
+
+    /// Read the password that sudo wants from the first line of a file
+    #[arg(long, value_name = "FILE")]
+    sudo_password_file: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    pub fn access(&self, config: &Config) -> Result<Access, Report> {
+        let mut login = config.login.clone();
+        let who = format!("password of {} on the nodes: ", login.user);
+        if let Some(password) = secret(self.ask_password, self.password_file.as_deref(), &who)? {
+            login.password = Some(password);
+        }
+        let who = format!("sudo password of {} on the nodes: ", login.user);
+        let sudo = secret(self.ask_sudo_password, self.sudo_password_file.as_deref(), &who)?;
+        let keys =
+            HostKeys::of_user().map_err(|error| Report::new(format!("cannot read known_hosts: {error}")))?;
+        let keys = match (self.accept_new_host_keys, std::io::stdin().is_terminal()) {
+            (true, _) => keys.accept_new(),
+            (false, true) => keys.ask(Arc::new(Terminal)),
+            (false, false) => keys,
+        };
+        Access::new(&login, sudo, keys, &Terminal)
+    }
+}
+
+fn secret(ask: bool, file: Option<&Path>, prompt: &str) -> Result<Option<Secret>, Report> {
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Report::new(format!("cannot read `{}`: {error}", path.display())))?;
+        return Ok(Some(Secret::new(text.lines().next().unwrap_or_default())));
+    }
+    if !ask {
+        return Ok(None);
+    }
+    let answer = rpassword::prompt_password(prompt);
+    answer.map(|text| Some(Secret::new(text))).map_err(|error| {
+        Report::new(format!("cannot ask for a password: {error}")).hinted("name a file that holds it instead")
+    })
+}
+
+/// A person at a terminal.
+struct Terminal;
+
+impl Prompts for Terminal {
+    fn passphrase(&self, key: &Path) -> Option<Secret> {
+        let prompt = format!("passphrase of {}: ", key.display());
+        rpassword::prompt_password(prompt).ok().map(Secret::new)
+    }
+}
+
+impl UnknownKeys for Terminal {
+    fn ask<'a>(&'a self, key: &'a UnknownKey) -> BoxFuture<'a, bool> {
+        let question = format!(
+            "{}: the key of {} is not known:\n  {}\nDo you believe it? [y/N] ",
+            key.node, key.host, key.key
+        );
+        Box::pin(async move {
+            // Reading a line blocks; the connections go on meanwhile.
+            tokio::task::spawn_blocking(move || yes(&question)).await.unwrap_or(false)
+        })
+    }
+}
+
+/// Asks a question on stderr; anything but a yes is a no.
+pub fn yes(question: &str) -> bool {
+    eprint!("{question}");
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    if std::io::stdin().read_line(&mut answer).is_err() {
+        return false;
+    }
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}

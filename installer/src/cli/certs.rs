@@ -1,0 +1,60 @@
+//! `eggo-install certs`
+
+use super::life::LifeArgs;
+use super::{Format, Global, output, runtime};
+use crate::cluster::certs::WARN_DAYS;
+use crate::operation;
+use clap::Subcommand;
+use eggo_terminal::{Report, Table};
+
+/// Show or renew the cluster's certificates.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  eggo-install certs status -f deploy.yaml\n  \
+    eggo-install certs renew -f deploy.yaml --node master1")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List all certificates with the days they have left
+    Status {
+        #[command(flatten)]
+        life: LifeArgs,
+    },
+    /// Make new certificates and restart what uses them, one node after the other
+    Renew {
+        #[command(flatten)]
+        life: LifeArgs,
+
+        /// Only this node; may be repeated [default: all]
+        #[arg(long = "node", value_name = "NAME")]
+        nodes: Vec<String>,
+    },
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    match args.command {
+        Command::Status { life } => {
+            let lines = runtime()?.block_on(operation::certificates(life.request(global)?))?;
+            if global.format == Format::Json {
+                return output::json(&lines);
+            }
+            let mut table =
+                Table::new(["NODE", "CERTIFICATE", "SUBJECT", "ISSUER", "EXPIRES", "DAYS", ""]).right(&[5]);
+            for line in &lines {
+                let node = line.node.clone().unwrap_or_else(|| "-".into());
+                let note = if line.days <= WARN_DAYS { "soon" } else { "" };
+                let (name, days) = (line.name.clone(), line.days.to_string());
+                let (subject, issuer) = (line.subject.clone(), line.issuer.clone());
+                table.row([node, name, subject, issuer, line.expires.clone(), days, note.to_string()]);
+            }
+            output::text_out(&table.to_string())
+        }
+        Command::Renew { life, nodes } => {
+            runtime()?.block_on(operation::renew(life.request(global)?, &nodes))?;
+            output::text_out("done: certificates renewed\n")
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `eggo-install check`
+
+use super::{Format, Global, install, output, runtime};
+use crate::operation;
+use crate::preflight::Check;
+use eggo_terminal::{Report, Table};
+
+/// Check whether the nodes are fit: every check on every node, one table; changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  eggo-install check bundle.tar.gz -f deploy.yaml\n  \
+    eggo-install check --list")]
+pub struct Args {
+    /// Print the names of all checks, which `--ignore-preflight` takes
+    #[arg(long)]
+    list: bool,
+
+    #[command(flatten)]
+    install: install::Args,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    if args.list {
+        let mut table = Table::new(["CHECK", "WHAT IT LOOKS AT"]);
+        Check::ALL.iter().for_each(|check| {
+            table.row([check.as_str(), check.help()]);
+        });
+        return output::text_out(&table.to_string());
+    }
+    let (request, _) = install::request(args.install, global)?;
+    let verdict = runtime()?.block_on(operation::check(request))?;
+    match global.format {
+        Format::Json => output::json(&verdict)?,
+        Format::Table if verdict.findings.is_empty() => {
+            output::text_out(&format!("all {} nodes are fit\n", verdict.nodes))?;
+        }
+        Format::Table => output::text_out(&verdict.table().to_string())?,
+    }
+    Ok(verdict.decide()?)
+}

@@ -1,0 +1,76 @@
+//! `eggo-install cleanup`
+
+use super::access::{AccessArgs, yes};
+use super::input::ConfigArgs;
+use super::state::StateArgs;
+use super::{Format, Global, output, runtime, view};
+use crate::cleanup::Options;
+use crate::operation::{self, CleanupRequest};
+use eggo_terminal::Report;
+use serde_json::json;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+/// Take a cluster off its nodes: undoes exactly what the journal says was done.
+///
+/// Packages that were there before stay, files that were replaced come back. A node that cannot be
+/// reached does not stop the others.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  eggo-install cleanup -f deploy.yaml --yes")]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    #[command(flatten)]
+    state: StateArgs,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+
+    /// Remove loaded images too
+    #[arg(long)]
+    images: bool,
+
+    /// Forget nodes that cannot be reached: they will not come back
+    #[arg(long)]
+    forget_gone: bool,
+
+    /// Keep certificates and kubeconfigs of the cluster on this machine
+    #[arg(long)]
+    keep_state: bool,
+
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let config = args.config.load()?.config;
+    let question =
+        format!("remove cluster `{}` from its {} nodes? [y/N] ", config.cluster_id, config.hosts.len());
+    if !args.yes && !std::io::stdin().is_terminal() {
+        return Err(super::usage("cleanup destroys a cluster, and nobody can be asked").hinted("say `--yes`"));
+    }
+    if !args.yes && !yes(&question) {
+        return Err(Report::new("stopped: nothing was changed"));
+    }
+    let access = args.access.access(&config)?;
+    let state = args.state.of(&config);
+    let request = CleanupRequest {
+        config: Arc::new(config),
+        access,
+        state: state.clone(),
+        options: Options { images: args.images, forget_gone: args.forget_gone, ..Options::default() },
+        events: view::sink(global.format),
+    };
+    let undone = runtime()?.block_on(operation::cleanup(request))?;
+    if !args.keep_state && state.exists() {
+        let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
+        std::fs::remove_dir_all(&state).map_err(failed)?;
+    }
+    match global.format {
+        Format::Json => output::text_out(&format!("{}\n", json!({"event": "done", "undone": undone}))),
+        Format::Table if undone == 0 => output::text_out("nothing to clean up\n"),
+        Format::Table => output::text_out(&format!("done: {undone} changes undone\n")),
+    }
+}

@@ -1,0 +1,49 @@
+//! `eggo-install delete`
+
+use super::access::yes;
+use super::life::LifeArgs;
+use super::{Global, output, runtime};
+use crate::cluster::delete::Options;
+use crate::operation;
+use eggo_terminal::Report;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+/// Take nodes out of the cluster: checked first, drained, then cleaned up.
+///
+/// Refused if etcd would lose its quorum or the last master would go. deploy.yaml must still name
+/// the nodes; take them out of it afterwards.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  eggo-install delete worker3 -f deploy.yaml")]
+pub struct Args {
+    /// The nodes to take out, by name or address
+    #[arg(required = true, value_name = "NODE")]
+    nodes: Vec<String>,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+
+    /// How many seconds pods may take to leave
+    #[arg(long, value_name = "SECONDS", default_value_t = Options::default().drain.as_secs())]
+    drain_timeout: u64,
+
+    #[command(flatten)]
+    life: LifeArgs,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let request = args.life.request(global)?;
+    // By address too, as eggo took them.
+    let name = |word: &String| request.config.host(word).map_or(word.clone(), |host| host.name.clone());
+    let names: Vec<String> = args.nodes.iter().map(name).collect();
+    if !args.yes && !std::io::stdin().is_terminal() {
+        return Err(super::usage("this takes nodes out, and nobody can be asked").hinted("say `--yes`"));
+    }
+    if !args.yes && !yes(&format!("take {} out of the cluster? [y/N] ", names.join(", "))) {
+        return Err(Report::new("stopped: nothing was changed"));
+    }
+    let options = Options { drain: Duration::from_secs(args.drain_timeout) };
+    runtime()?.block_on(operation::delete(request, &names, options))?;
+    output::text_out(&format!("done: take {} out of deploy.yaml too\n", names.join(", ")))
+}

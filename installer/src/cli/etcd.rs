@@ -1,0 +1,69 @@
+//! `eggo-install etcd`
+
+use super::access::yes;
+use super::life::LifeArgs;
+use super::{Format, Global, output, runtime};
+use crate::operation;
+use clap::Subcommand;
+use eggo_terminal::{Report, Size};
+use serde_json::json;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+/// Back up or restore etcd's data.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  eggo-install etcd backup -f deploy.yaml\n  \
+    eggo-install etcd restore SNAPSHOT -f deploy.yaml")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Take a snapshot into the cluster's state folder on this machine
+    Backup {
+        #[command(flatten)]
+        life: LifeArgs,
+    },
+    /// Put a snapshot in place of all members' data; the API is down meanwhile
+    Restore {
+        /// A snapshot that `etcd backup` or etcdctl made
+        snapshot: PathBuf,
+
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+
+        #[command(flatten)]
+        life: LifeArgs,
+    },
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    match args.command {
+        Command::Backup { life } => {
+            let backup = runtime()?.block_on(operation::backup(life.request(global)?))?;
+            let path = backup.path.display().to_string();
+            match global.format {
+                Format::Json => output::json(&json!({
+                    "path": path, "size": backup.size, "sha256": backup.sha256, "member": backup.member,
+                })),
+                Format::Table => {
+                    output::text_out(&format!("{path}: {} from {}\n", Size(backup.size), backup.member))
+                }
+            }
+        }
+        Command::Restore { snapshot, yes: sure, life } => {
+            if !sure && !std::io::stdin().is_terminal() {
+                return Err(super::usage("a restore replaces all data, and nobody can be asked")
+                    .hinted("say `--yes`"));
+            }
+            if !sure && !yes("replace the data of all etcd members? [y/N] ") {
+                return Err(Report::new("stopped: nothing was changed"));
+            }
+            runtime()?.block_on(operation::restore(life.request(global)?, &snapshot))?;
+            output::text_out("done: etcd has the snapshot's data\n")
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `eggo-install BUNDLE -f deploy.yaml`: the whole install.
+
+use super::access::{AccessArgs, yes};
+use super::bundle::ContentArgs;
+use super::input::ConfigArgs;
+use super::state::StateArgs;
+use super::{Format, Global, output, plan as plan_view, runtime, view};
+use crate::operation::{self, Confirm, InstallRequest, Options};
+use crate::phases::Selection;
+use crate::plan::{self, Plan};
+use crate::preflight::{self, Verdict};
+use eggo_terminal::Report;
+use serde_json::json;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+/// Install a bundle: the same as `eggo-install BUNDLE`.
+///
+/// Verifies the bundle, connects to every node of deploy.yaml, checks that all are fit, shows the
+/// plan, and carries it out. Killed or cut off anywhere, the same command goes on where it stopped;
+/// a second run changes nothing.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    #[command(flatten)]
+    pub content: ContentArgs,
+
+    #[command(flatten)]
+    pub config: ConfigArgs,
+
+    #[command(flatten)]
+    pub state: StateArgs,
+
+    /// Do not ask before changing anything
+    #[arg(short, long)]
+    pub yes: bool,
+
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
+
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+/// What to leave out, shared by the commands that run phases.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChoiceArgs {
+    /// Preflight checks whose errors do not count, by name; `check` shows the names
+    #[arg(long, alias = "ignore", value_name = "CHECK,…", value_delimiter = ',')]
+    pub ignore_preflight: Vec<String>,
+
+    /// Let `type: repo` items come from the nodes' own repositories
+    #[arg(long)]
+    pub node_repos: bool,
+
+    /// Phases to leave out, by name
+    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
+    pub skip: Vec<String>,
+
+    /// The only phases to run, by name
+    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
+    pub only: Vec<String>,
+}
+
+impl ChoiceArgs {
+    pub fn options(&self) -> Result<Options, Report> {
+        Ok(Options {
+            ignore: preflight::parse_checks(&self.ignore_preflight)?,
+            selection: Selection {
+                skip: self.skip.iter().cloned().collect(),
+                only: self.only.iter().cloned().collect(),
+            },
+            plan: plan::Options { node_repos: self.node_repos },
+        })
+    }
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let confirm = Ask { yes: args.yes, format: global.format };
+    let (request, state) = request(args, global)?;
+    let installed = runtime()?.block_on(operation::install(request, &confirm))?;
+    match global.format {
+        Format::Json => {
+            let done = json!({"event": "done", "nodes": installed.nodes, "changed": installed.changed});
+            output::text_out(&format!("{done}\n"))
+        }
+        Format::Table if installed.changed == 0 => {
+            output::text_out(&format!("nothing to do: all {} nodes are as they should be\n", installed.nodes))
+        }
+        Format::Table => output::text_out(&format!(
+            "done: {} changes on {} nodes; the admin's kubeconfig is {}\n",
+            installed.changed,
+            installed.nodes,
+            state.join("admin.conf").display()
+        )),
+    }
+}
+
+/// Opens and verifies the content before anything else, then the config, then the way onto the nodes.
+pub fn request(args: Args, global: &Global) -> Result<(InstallRequest, std::path::PathBuf), Report> {
+    let options = args.choice.options()?;
+    let verified = match &args.content.bundle {
+        Some(path) => Some(args.content.trust.open(path)?),
+        None => None,
+    };
+    let config = args.config.load()?.config;
+    let content = match verified {
+        Some(bundle) => crate::content::Content::Bundle(bundle),
+        None => args.content.open(&config)?,
+    };
+    let access = args.access.access(&config)?;
+    let state = args.state.of(&config);
+    let request = InstallRequest {
+        config: Arc::new(config),
+        access,
+        index: Arc::new(content.index().clone()),
+        source: Arc::new(content),
+        state: state.clone(),
+        options,
+        events: view::sink(global.format),
+    };
+    Ok((request, state))
+}
+
+/// Shows the plan, and asks where a person can answer.
+struct Ask {
+    yes: bool,
+    format: Format,
+}
+
+impl Confirm for Ask {
+    fn confirm(&self, plan: &Plan, _verdict: &Verdict) -> bool {
+        if self.format == Format::Table {
+            eprint!("{}", plan_view::render(plan));
+        }
+        if self.yes || !std::io::stdin().is_terminal() {
+            return true;
+        }
+        yes("\ninstall this? [y/N] ")
+    }
+}

@@ -1,0 +1,33 @@
+//! `eggo-install join`
+
+use super::{Global, install};
+use crate::operation::kept;
+use eggo_terminal::Report;
+
+/// Join the nodes that deploy.yaml has and the cluster has not.
+///
+/// Add them to deploy.yaml and name the bundle that the cluster was installed from. What is there
+/// already stays as it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  eggo-install join bundle.tar.gz -f deploy.yaml")]
+pub struct Args {
+    #[command(flatten)]
+    install: install::Args,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let config = args.install.config.load()?.config;
+    let state = args.install.state.of(&config);
+    let Some(known) = kept::load(&state)? else {
+        let message = format!("no cluster `{}` was installed from this machine", config.cluster_id);
+        return Err(Report::new(message).hinted("eggo-install BUNDLE -f deploy.yaml installs one"));
+    };
+    let has = |name: &str| known.hosts.iter().any(|host| host.name == name);
+    let new: Vec<&str> =
+        config.hosts.iter().map(|host| host.name.as_str()).filter(|name| !has(name)).collect();
+    match new.as_slice() {
+        [] => eprintln!("deploy.yaml has no new node; unfinished ones are finished"),
+        names => eprintln!("joining {}", names.join(", ")),
+    }
+    install::run(args.install, global)
+}

@@ -1,0 +1,62 @@
+//! `eggo-install status`
+
+use super::life::LifeArgs;
+use super::{Format, Global, output, runtime};
+use crate::cluster::status::Status;
+use crate::operation;
+use eggo_terminal::{Exit, Report, Table};
+
+/// Show how the cluster is: nodes, components, etcd, certificates, what differs from deploy.yaml.
+///
+/// Exit 4 if anything needs attention.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  eggo-install status -f deploy.yaml")]
+pub struct Args {
+    #[command(flatten)]
+    life: LifeArgs,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let status = runtime()?.block_on(operation::status(args.life.request(global)?))?;
+    match global.format {
+        Format::Json => output::json(&status)?,
+        Format::Table => output::text_out(&render(&status))?,
+    }
+    if status.is_well() {
+        return Ok(());
+    }
+    let mut report =
+        Report::new(format!("cluster `{}` needs attention", status.cluster)).exit(Exit::SomeHosts);
+    report.notes = status.findings;
+    Err(report)
+}
+
+fn render(status: &Status) -> String {
+    let mut table = Table::new(["NODE", "ADDRESS", "ARCH", "ROLES", "SSH", "READY", "KUBELET", "DOWN"]);
+    for node in &status.nodes {
+        let down = node.components.iter().filter(|(_, state)| state.as_str() != "active");
+        let down: Vec<String> = down.map(|(name, state)| format!("{name} ({state})")).collect();
+        let ready = node.ready.map(|ready| if ready { "yes" } else { "no" }).unwrap_or("-");
+        table.row([
+            node.name.clone(),
+            node.ip.clone(),
+            node.arch.clone(),
+            node.roles.join(","),
+            if node.reachable { "yes" } else { "no" }.to_string(),
+            ready.to_string(),
+            node.kubelet.clone().unwrap_or_else(|| "-".into()),
+            if down.is_empty() { "-".to_string() } else { down.join(", ") },
+        ]);
+    }
+    let healthy = status.etcd.iter().filter(|member| member.healthy).count();
+    let soonest = status.certificates.iter().min_by_key(|line| line.days);
+    let mut text = format!("cluster `{}` at {}\n\n{table}\n", status.cluster, status.endpoint);
+    if !status.etcd.is_empty() {
+        text.push_str(&format!("etcd: {healthy} of {} members healthy\n", status.etcd.len()));
+    }
+    if let Some(line) = soonest {
+        let place = line.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();
+        text.push_str(&format!("certificates: {}{place} expires first, in {} days\n", line.name, line.days));
+    }
+    text
+}

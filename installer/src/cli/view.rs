@@ -1,0 +1,226 @@
+//! What a person sees of a run: a line per phase, bars per node, warnings and failures.
+//!
+//! Off a terminal there are no bars, only lines; with `--format json` every event is a line of
+//! JSON on stdout.
+
+use super::{Format, output};
+use crate::events::{Event, Sink};
+use eggo_terminal::{Rate, Size};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::collections::HashMap;
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The view that fits the output.
+pub fn sink(format: Format) -> Arc<dyn Sink> {
+    match format {
+        Format::Json => Arc::new(Lines),
+        Format::Table if std::io::stderr().is_terminal() => Arc::new(Bars::new()),
+        Format::Table => Arc::new(Plain),
+    }
+}
+
+/// For commands whose result is their output.
+pub fn quiet() -> Arc<dyn Sink> {
+    Arc::new(Plain)
+}
+
+/// For programs.
+struct Lines;
+
+impl Sink for Lines {
+    fn event(&self, event: Event) {
+        if let Ok(line) = serde_json::to_string(&event) {
+            // Nobody is left to tell when stdout is gone; the run itself goes on.
+            let _ = output::text_out(&format!("{line}\n"));
+        }
+    }
+}
+
+/// For log files: what begins, what ends, what went wrong.
+struct Plain;
+
+impl Sink for Plain {
+    fn event(&self, event: Event) {
+        if let Some(line) = line(&event) {
+            eprintln!("{line}");
+        }
+    }
+}
+
+/// The line that an event leaves behind, if it leaves one.
+fn line(event: &Event) -> Option<String> {
+    let place = |node: &Option<String>| node.as_ref().map(|node| format!("{node}: ")).unwrap_or_default();
+    Some(match event {
+        Event::PhaseFinished { title, seconds, changed, failed, .. } => {
+            let outcome = match (changed, failed) {
+                (0, 0) => "nothing to do".to_string(),
+                (n, 0) => format!("{n} changed"),
+                (n, failed) => format!("{n} changed, {failed} failed"),
+            };
+            format!("{title}: {outcome} ({seconds:.1} s)")
+        }
+        Event::StepFailed { node, title, message, .. } => {
+            // Most messages name their node themselves.
+            let message = message.strip_prefix(&format!("{node}: ")).unwrap_or(message);
+            format!("{node}: cannot {title}: {message}")
+        }
+        Event::Reconnecting { node, reason } => {
+            format!("{node}: connection lost ({reason}), connecting again")
+        }
+        Event::Note { node, text } => format!("{}{text}", place(node)),
+        Event::Warning { node, text } => format!("warning: {}{text}", place(node)),
+        Event::PhaseStarted { .. }
+        | Event::PhaseSkipped { .. }
+        | Event::StepStarted { .. }
+        | Event::StepFinished { .. }
+        | Event::Progress { .. } => return None,
+    })
+}
+
+/// For a terminal.
+struct Bars {
+    all: MultiProgress,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Option<ProgressBar>,
+    title: String,
+    /// Steps under way, by node and step.
+    running: HashMap<(String, String), String>,
+    done: usize,
+    nodes: HashMap<String, ProgressBar>,
+}
+
+/// More bars than this scroll the terminal; the others count in the phase's line.
+const MOST_BARS: usize = 12;
+
+impl Bars {
+    fn new() -> Self {
+        Self { all: MultiProgress::new(), state: Mutex::default() }
+    }
+
+    fn keep(&self, line: &str) {
+        // A terminal that is gone takes no line.
+        let _ = self.all.println(line);
+    }
+}
+
+impl Sink for Bars {
+    fn event(&self, event: Event) {
+        if let Some(line) = line(&event) {
+            self.keep(&line);
+        }
+        let mut state = self.state.lock().expect("no panic while locked");
+        match event {
+            Event::PhaseStarted { title, .. } => {
+                let bar = self.all.add(ProgressBar::new_spinner());
+                bar.set_style(style("{spinner} {wide_msg}"));
+                bar.enable_steady_tick(Duration::from_millis(120));
+                *state = State { phase: Some(bar), title, ..State::default() };
+                state.draw();
+            }
+            Event::PhaseFinished { .. } => {
+                state.nodes.drain().for_each(|(_, bar)| bar.finish_and_clear());
+                if let Some(bar) = state.phase.take() {
+                    bar.finish_and_clear();
+                }
+            }
+            Event::StepStarted { node, step, title, .. } => {
+                state.running.insert((node, step), title);
+                state.draw();
+            }
+            Event::StepFinished { node, step, .. } | Event::StepFailed { node, step, .. } => {
+                state.running.remove(&(node, step));
+                state.done += 1;
+                state.draw();
+            }
+            Event::Progress { node, done, total, rate, seconds_left } => {
+                if !state.nodes.contains_key(&node) && state.nodes.len() < MOST_BARS && done < total {
+                    let bar = self.all.add(ProgressBar::new(total));
+                    bar.set_style(style("  {prefix:<16!} [{bar:24}] {msg}"));
+                    bar.set_prefix(node.clone());
+                    state.nodes.insert(node.clone(), bar);
+                }
+                if let Some(bar) = state.nodes.get(&node) {
+                    bar.set_length(total);
+                    bar.set_position(done);
+                    let left = seconds_left.map(|left| format!(", {left} s left")).unwrap_or_default();
+                    bar.set_message(format!("{} of {}, {}{left}", Size(done), Size(total), Rate(rate)));
+                    if done >= total {
+                        bar.finish_and_clear();
+                        state.nodes.remove(&node);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl State {
+    fn draw(&self) {
+        let Some(bar) = &self.phase else { return };
+        let mut running: Vec<String> =
+            self.running.iter().map(|((node, _), title)| format!("{node}: {title}")).collect();
+        running.sort();
+        let more = running.len().saturating_sub(3);
+        running.truncate(3);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let now =
+            if running.is_empty() { String::new() } else { format!(" · {}{more}", running.join(", ")) };
+        let done = if self.done > 0 { format!(" ({} done)", self.done) } else { String::new() };
+        bar.set_message(format!("{}{done}{now}", self.title));
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a template of ours").progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_keeps_one_line_per_phase_and_whatever_went_wrong() {
+        let finished = |changed, failed| Event::PhaseFinished {
+            phase: "packages".into(),
+            title: "Install packages".into(),
+            seconds: 1.26,
+            changed,
+            failed,
+        };
+        let failed = Event::StepFailed {
+            phase: "packages".into(),
+            node: "w1".into(),
+            step: "packages/install".into(),
+            title: "install 3 packages".into(),
+            message: "w1: the disk is full".into(),
+        };
+        let lines: Vec<_> = [
+            finished(0, 0),
+            finished(3, 1),
+            failed,
+            Event::warning(Some("w1"), "swap is on"),
+            Event::note(None, "nothing changed"),
+            Event::PhaseStarted { phase: "x".into(), title: "X".into() },
+        ]
+        .iter()
+        .filter_map(line)
+        .collect();
+        assert_eq!(
+            lines,
+            [
+                "Install packages: nothing to do (1.3 s)",
+                "Install packages: 3 changed, 1 failed (1.3 s)",
+                "w1: cannot install 3 packages: the disk is full",
+                "warning: w1: swap is on",
+                "nothing changed",
+            ]
+        );
+    }
+}

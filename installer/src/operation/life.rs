@@ -1,0 +1,107 @@
+//! What is asked of a cluster that runs: its status, certificates, etcd's data.
+
+use super::Access;
+use crate::cleanup;
+use crate::cluster::certs::{self, Line};
+use crate::cluster::delete;
+use crate::cluster::deploy::certificates::save_config;
+use crate::cluster::etcd_data::{self, Backup};
+use crate::cluster::status::{self, Status};
+use crate::cluster::{Cluster, Node, Shelf};
+use crate::config::Config;
+use crate::events::Sink;
+use crate::journal::Journal;
+use crate::remote::{Command, Host};
+use crate::run::Run;
+use eggo_bundles::Arch;
+use eggo_terminal::Report;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A cluster that was installed from this machine.
+pub struct LifeRequest {
+    pub config: Arc<Config>,
+    pub access: Access,
+    /// The cluster's folder on this machine.
+    pub state: PathBuf,
+    pub events: Arc<dyn Sink>,
+}
+
+impl LifeRequest {
+    /// The cluster without any content to install. Nodes are connected to when they are first needed,
+    /// so that one that is gone does not hide the others.
+    fn cluster(self) -> Result<Cluster, Report> {
+        let LifeRequest { config, access, state, events } = self;
+        if !state.is_dir() {
+            let message = format!("no cluster `{}` was installed from this machine", config.cluster_id);
+            return Err(Report::new(message).note(format!("there is no `{}`", state.display())));
+        }
+        let journal = Journal::open(&state)?;
+        let nodes =
+            config.hosts.iter().map(|host| Node::new(host.clone(), access.host(host, &events))).collect();
+        let run = Arc::new(Run::new(journal, events));
+        Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))
+    }
+}
+
+pub async fn status(request: LifeRequest) -> Result<Status, Report> {
+    status::gather(&request.cluster()?).await
+}
+
+pub async fn certificates(request: LifeRequest) -> Result<Vec<Line>, Report> {
+    certs::status(&request.cluster()?).await
+}
+
+/// Renews the certificates of `nodes`, or of all; one node after the other.
+pub async fn renew(request: LifeRequest, nodes: &[String]) -> Result<(), Report> {
+    let cluster = request.cluster()?;
+    if let Some(stranger) = nodes.iter().find(|name| cluster.node(name).is_none()) {
+        return Err(Report::new(format!("`{stranger}` is no node of the cluster")));
+    }
+    certs::renew(&cluster, nodes).await.map_err(|error| error.report("Renew certificates"))
+}
+
+pub async fn backup(request: LifeRequest) -> Result<Backup, Report> {
+    etcd_data::backup(&request.cluster()?, "asked").await
+}
+
+pub async fn restore(request: LifeRequest, snapshot: &Path) -> Result<(), Report> {
+    etcd_data::restore(&request.cluster()?, snapshot).await
+}
+
+/// Takes nodes out of the cluster, then everything of ours off them. One that is gone already is
+/// forgotten.
+pub async fn delete(request: LifeRequest, names: &[String], options: delete::Options) -> Result<(), Report> {
+    let (events, state) = (request.events.clone(), request.state.clone());
+    let cluster = request.cluster()?;
+    let remaining =
+        delete::run(&cluster, names, options).await.map_err(|error| error.report("Delete nodes"))?;
+    save_config(&state, &remaining)?;
+    let mut hosts: BTreeMap<String, Arc<dyn Host>> = BTreeMap::new();
+    for node in cluster.nodes.iter().filter(|node| names.contains(&node.host.name)) {
+        if node.remote.run(Command::sh("see whether it answers", "true")).await.is_ok() {
+            hosts.insert(node.host.name.clone(), node.remote.clone());
+        }
+    }
+    let only = names.iter().cloned().collect();
+    let options = cleanup::Options { images: true, forget_gone: true, only };
+    cleanup::cleanup(cluster.run.journal(), &hosts, &options, &events).await?.report()
+}
+
+/// No bundle is at hand.
+struct Bare;
+
+impl Shelf for Bare {
+    fn addon(&self, _name: &str) -> Result<Option<String>, Report> {
+        Ok(None)
+    }
+
+    fn file(&self, _name: &str, _arch: Arch) -> Result<Option<Vec<u8>>, Report> {
+        Ok(None)
+    }
+
+    fn images(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
