@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import time
 
-from . import debian, gomodules
+from . import debian, gomodules, rootfs
 from .process import LabError, need, run, say
 from .settings import ARCHS, cache, jobs
 
@@ -39,16 +39,14 @@ def built(version, arch):
 
 def build(version, archs=ARCHS):
     """Build one version for the archs that the cache lacks."""
-    missing = [arch for arch in archs if not built(version, arch)]
-    for arch in archs:
-        if arch not in missing:
-            say(f"kubernetes {version} {arch}: in the cache")
-    if not missing:
-        return
     recipe = from_debian if version == DEBIAN_VERSION else from_modules
-    for arch in missing:
-        recipe(version, arch)
-        say(f"kubernetes {version} {arch}: built")
+    with rootfs.locked(f"kubernetes-{version}"):
+        for arch in archs:
+            if built(version, arch):
+                say(f"kubernetes {version} {arch}: in the cache")
+            else:
+                recipe(version, arch)
+                say(f"kubernetes {version} {arch}: built")
 
 
 def from_debian(version, arch):
@@ -147,8 +145,10 @@ def build_companions():
             say(f"{one.name} {one.version}: in the cache")
             continue
         try:
-            for arch in ARCHS:
-                build_companion(one, arch)
+            with rootfs.locked(f"companion-{one.name}-{one.version}"):
+                for arch in ARCHS:
+                    if not os.path.exists(one.path(arch)):
+                        build_companion(one, arch)
             say(f"{one.name} {one.version}: built")
         except LabError as error:
             skipped.append(f"{one.name} {one.version}: {error}")

@@ -217,7 +217,11 @@ class locked:
 
     def __enter__(self):
         self.file = open(self.path, "w")
-        fcntl.flock(self.file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting: another lab is at the same ({os.path.basename(self.path)})")
+            fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def __exit__(self, *_):
         self.file.close()
