@@ -90,7 +90,7 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     let journal = Journal::open(&state)?;
     let surveyed = survey(&config.hosts, &access, &events).await?;
     let plan = plan_for(&config, &index, &surveyed, options.plan)?;
-    let verdict = judge(&config, &surveyed, &plan, &journal, &options.ignore).await;
+    let verdict = judge(&config, &surveyed, &plan, Some(&journal), &options.ignore).await;
     tell(&verdict, &events);
     verdict.decide()?;
     if !confirm.confirm(&plan, &verdict) {
@@ -132,8 +132,9 @@ pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     let InstallRequest { config, access, index, state, options, events, .. } = request;
     let surveyed = survey(&config.hosts, &access, &events).await?;
     let plan = plan_for(&config, &index, &surveyed, options.plan)?;
-    let journal = Journal::open(&state)?;
-    Ok(judge(&config, &surveyed, &plan, &journal, &options.ignore).await)
+    // A cluster that was never installed has no journal, and looking makes none.
+    let journal = if state.exists() { Some(Journal::open(&state)?) } else { None };
+    Ok(judge(&config, &surveyed, &plan, journal.as_ref(), &options.ignore).await)
 }
 
 /// The plan for nodes as they were found.
@@ -159,15 +160,16 @@ async fn judge(
     config: &Config,
     surveyed: &[Surveyed],
     plan: &Plan,
-    journal: &Journal,
+    journal: Option<&Journal>,
     ignore: &BTreeSet<Check>,
 ) -> Verdict {
-    let entries = journal.entries();
+    let entries = journal.map(Journal::entries).unwrap_or_default();
     let candidates: Vec<Candidate<'_>> = surveyed
         .iter()
         .filter_map(|node| {
             let name = &node.host.name;
-            let same = node.facts.mark.is_some() && journal.mark(name) == node.facts.mark;
+            let same = node.facts.mark.is_some()
+                && journal.and_then(|journal| journal.mark(name)) == node.facts.mark;
             let ours = same && entries.iter().any(|entry| entry.node == *name);
             let plan = plan.node(name)?;
             Some(Candidate { host: &node.host, remote: node.remote.clone(), facts: &node.facts, plan, ours })

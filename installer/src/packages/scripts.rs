@@ -88,9 +88,9 @@ pub(super) fn from_repositories(manager: Manager, facts: &Facts, names: &[String
 
 /// apt-get that sees the installed packages and the files it is given, and nothing else. The
 /// folder `apt` stands in for its state; the system's own lists and caches are left alone.
-const APT: &str = "DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-remove --no-install-recommends --no-download \
-    -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists=../apt/lists \
-    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Dir::Cache::Archives=../apt/archives \
+const APT: &str = "DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-remove --no-install-recommends \
+    -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists=\"$work\"/apt/lists \
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Dir::Cache::Archives=\"$work\"/apt/archives \
     -o APT::Sandbox::User=root -o DPkg::Lock::Timeout=300 \
     -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold";
 

@@ -190,6 +190,8 @@ impl SshHost {
         match tokio::time::timeout(timeout, running).await {
             Ok(result) => result,
             Err(_) => {
+                // The command may go on, and with it its channel: the next one gets a new connection.
+                self.link.lock().await.take();
                 Err(RemoteError::Timeout { host: self.target.name.clone(), title: title.into(), timeout })
             }
         }

@@ -1,0 +1,56 @@
+//! Distributes everything of one arch in a bundle to sshd targets, for `scripts/bench`:
+//!
+//!     distribute BUNDLE ARCH PRIVATE-KEY PORT…
+
+use eggo_bundles::{Arch, Bundle, SecretKey, TrustedKeys};
+use eggo_install::content::Content;
+use eggo_install::distribute::{Delivery, distribute};
+use eggo_install::events::{Silent, Sink};
+use eggo_install::facts;
+use eggo_install::remote::Host;
+use eggo_install::ssh::{HostKeys, Login, SshHost, Target};
+use std::path::Path;
+use std::sync::Arc;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [bundle, arch, private, ports @ ..] = words.as_slice() else {
+        return Err("usage: distribute BUNDLE ARCH PRIVATE-KEY PORT…".into());
+    };
+    let arch: Arch = arch.parse()?;
+    // The key lies beside the bundle, as `pack` leaves it.
+    let key = SecretKey::load(Path::new(&format!("{bundle}.key")), || None)?;
+    let trusted = TrustedKeys::new([key.public().clone()]);
+    let bundle = Bundle::open(Path::new(bundle))?.verify(&trusted)?;
+    let items: Vec<_> =
+        bundle.index().items.iter().filter(|item| item.arch == arch).cloned().map(Arc::new).collect();
+    let content = Arc::new(Content::Bundle(bundle));
+    let folder = tempfile::tempdir()?;
+    let keys = Arc::new(HostKeys::load(&folder.path().join("known_hosts"), &[])?.accept_new());
+    let login = Login::new("root").load_key(Path::new(private), |_| None)?;
+    let events: Arc<dyn Sink> = Arc::new(Silent);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut jobs = Vec::new();
+        for port in ports {
+            let target = Target { name: port.clone(), address: "127.0.0.1".into(), port: port.parse()? };
+            let host = Arc::new(SshHost::new(target, login.clone(), keys.clone(), events.clone()));
+            let items = items.clone();
+            jobs.push(async move {
+                let contents = facts::gather(&*host).await?.store;
+                Ok::<_, eggo_install::remote::RemoteError>(Delivery {
+                    host: host as Arc<dyn Host>,
+                    items,
+                    contents,
+                })
+            });
+        }
+        let deliveries = futures::future::try_join_all(jobs).await?;
+        let delivered = distribute(deliveries, content, events).await;
+        for failure in &delivered.failures {
+            eprintln!("{}: {}", failure.node, failure.report);
+        }
+        println!("{}", delivered.sent.values().sum::<u64>());
+        if delivered.failures.is_empty() { Ok(()) } else { Err("some targets failed".into()) }
+    })
+}

@@ -1,0 +1,408 @@
+//! The install up to installed content, on real hosts of three kinds at once: root and a user with sudo,
+//! a network without an outside, and everything that can break on the way.
+
+use eggo_bundles::progress::Silent as NoProgress;
+use eggo_bundles::{
+    Arch, Bundle, Content as Bytes, Digest, Index, Item, KeyPair, Kind, Role, SecretKey, Store, TrustedKeys,
+    seal, write,
+};
+use eggo_install::config::{self, Config, Secret};
+use eggo_install::content::Content;
+use eggo_install::events::{Event, Sink};
+use eggo_install::operation::{self, Access, CleanupRequest, Confirm, InstallRequest, Options, Prompts};
+use eggo_install::phases::Selection;
+use eggo_install::plan::Plan;
+use eggo_install::preflight::Verdict;
+use eggo_install::ssh::HostKeys;
+use eggo_terminal::Report;
+use eggo_tests::lab::{Host, Kind as HostKind, Lab};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const PHASES: [&str; 5] = ["distribute", "simulate", "system", "packages", "files"];
+
+/// The hosts of most tests: one of each kind.
+const HOSTS: [(&str, HostKind); 3] =
+    [("m", HostKind::DebAmd64), ("w", HostKind::DebArm64), ("r", HostKind::RpmAmd64)];
+
+/// A small bundle of real packages, programs and one large file, and its key.
+struct Made {
+    folder: tempfile::TempDir,
+    bytes: BTreeMap<Digest, Vec<u8>>,
+}
+
+impl Store for Made {
+    fn content(&self, item: &Item) -> io::Result<Bytes> {
+        Ok(Bytes::Bytes(self.bytes[&item.sha256].clone()))
+    }
+}
+
+impl Made {
+    fn new(large: usize) -> Self {
+        let mut made = Self { folder: tempfile::tempdir().unwrap(), bytes: BTreeMap::new() };
+        let mut index = Index::new("demo", "1", vec![Arch::Amd64, Arch::Arm64]);
+        for arch in Arch::ALL {
+            let deb = made.deb(arch);
+            made.item(&mut index, arch, Kind::Pkg, "eggo-demo_1.0_all.deb", "eggo-demo", "1.0", deb, None);
+            let script = format!("#!/bin/sh\necho {arch}\n").into_bytes();
+            made.item(
+                &mut index,
+                arch,
+                Kind::Bin,
+                "eggo-tool",
+                "eggo-tool",
+                "",
+                script,
+                Some("/usr/local/bin"),
+            );
+            let file = b"[Unit]\nDescription=demo\n[Service]\nExecStart=/bin/true\n".to_vec();
+            made.item(
+                &mut index,
+                arch,
+                Kind::File,
+                "eggo-file.service",
+                "eggo-file.service",
+                "",
+                file,
+                Some("/etc/systemd/system"),
+            );
+            let mut state = 88172645463325252u64 + arch as u64;
+            let noise = (0..large / 8).flat_map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()
+            });
+            let noise: Vec<u8> = noise.collect();
+            made.item(&mut index, arch, Kind::File, "large", "large", "", noise, Some("/etc/kubernetes"));
+        }
+        let rpm = made.rpm();
+        made.item(
+            &mut index,
+            Arch::Amd64,
+            Kind::Pkg,
+            "eggo-demo-1.0-1.noarch.rpm",
+            "eggo-demo",
+            "1.0-1",
+            rpm,
+            None,
+        );
+        index.items.sort_by(|a, b| a.path.cmp(&b.path));
+        let keys = KeyPair::generate(None).unwrap();
+        std::fs::write(made.at("key.pub"), &keys.public).unwrap();
+        let secret = SecretKey::parse(&keys.secret, "key", || None).unwrap();
+        write(&made.at("bundle.tar.gz"), &seal(index, &secret).unwrap(), &made, &NoProgress).unwrap();
+        made
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "an item has that many parts")]
+    fn item(
+        &mut self,
+        index: &mut Index,
+        arch: Arch,
+        kind: Kind,
+        file: &str,
+        name: &str,
+        version: &str,
+        bytes: Vec<u8>,
+        dst: Option<&str>,
+    ) {
+        let sha256 = Digest::of(&bytes);
+        index.items.push(Item {
+            path: format!("{arch}/{}/{file}", kind.room()),
+            arch,
+            kind,
+            name: name.into(),
+            version: version.into(),
+            size: bytes.len() as u64,
+            sha256,
+            roles: vec![Role::Master, Role::Worker],
+            dst: dst.map(Into::into),
+            mode: None,
+            link: None,
+            requires: Vec::new(),
+            source: eggo_bundles::Source::default(),
+        });
+        self.bytes.insert(sha256, bytes);
+    }
+
+    /// A package whose service would start on install.
+    fn deb(&self, arch: Arch) -> Vec<u8> {
+        let tree = self.at(&format!("deb-{arch}"));
+        let put = |path: &str, text: &str, mode: u32| put(&tree.join(path), text, mode);
+        put(
+            "DEBIAN/control",
+            "Package: eggo-demo\nVersion: 1.0\nArchitecture: all\nMaintainer: demo <demo@example.org>\nDepends: dpkg\nDescription: demo\n",
+            0o644,
+        );
+        put(
+            "DEBIAN/postinst",
+            "#!/bin/sh\nset -e\nsystemctl daemon-reload\ndeb-systemd-invoke start eggo-demo.service\n",
+            0o755,
+        );
+        put("lib/systemd/system/eggo-demo.service", UNIT, 0o644);
+        let out = self.at("demo.deb");
+        let made =
+            Command::new("dpkg-deb").args(["--root-owner-group", "-b"]).args([&tree, &out]).status().unwrap();
+        assert!(made.success());
+        std::fs::read(out).unwrap()
+    }
+
+    fn rpm(&self) -> Vec<u8> {
+        let spec = "Name: eggo-demo\nVersion: 1.0\nRelease: 1\nSummary: demo\nLicense: none\nBuildArch: noarch\n%description\ndemo\n\
+             %install\nmkdir -p %{buildroot}/usr/lib/systemd/system\nprintf '[Service]\\nExecStart=/bin/sleep 1000\\n' > %{buildroot}/usr/lib/systemd/system/eggo-demo.service\n\
+             %post\nsystemctl start eggo-demo.service || :\n%files\n/usr/lib/systemd/system/eggo-demo.service\n";
+        put(&self.at("demo.spec"), spec, 0o644);
+        let top = format!("_topdir {}", self.at("rpm").display());
+        let made = Command::new("rpmbuild")
+            .args(["--quiet", "-bb", "-D", &top])
+            .arg(self.at("demo.spec"))
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        std::fs::read(self.at("rpm/RPMS/noarch/eggo-demo-1.0-1.noarch.rpm")).unwrap()
+    }
+}
+
+const UNIT: &str = "[Service]\nExecStart=/bin/sleep 1000\n";
+
+fn put(path: &Path, text: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+struct Yes;
+
+impl Confirm for Yes {
+    fn confirm(&self, _plan: &Plan, _verdict: &Verdict) -> bool {
+        true
+    }
+}
+
+impl Prompts for Yes {
+    fn passphrase(&self, _key: &Path) -> Option<Secret> {
+        None
+    }
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Event>>);
+
+impl Sink for Heard {
+    fn event(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+/// A lab, a bundle and a state folder: what a person has.
+struct Site {
+    lab: Lab,
+    made: Made,
+    state: tempfile::TempDir,
+    user: &'static str,
+}
+
+impl Site {
+    fn new(lab: Lab, large: usize, user: &'static str) -> Self {
+        Self { lab, made: Made::new(large), state: tempfile::tempdir().unwrap(), user }
+    }
+
+    fn config(&self) -> Arc<Config> {
+        let entry = |host: &Host| {
+            format!("- {{name: {}, ip: {}, port: 22, arch: {}}}\n", host.name(), host.address(), host.arch())
+        };
+        let hosts = self.lab.hosts();
+        let workers: String = hosts.iter().skip(1).map(entry).collect();
+        let workers = if workers.is_empty() { entry(&hosts[0]) } else { workers };
+        let text = format!(
+            "cluster-id: demo\nusername: {}\nprivate-key-path: {}\nmasters:\n{}workers:\n{workers}runtime: containerd\ninstall: {{package-source: {{type: bundle}}}}\n",
+            self.user,
+            self.lab.key().display(),
+            entry(&hosts[0])
+        );
+        let loaded = config::parse("deploy.yaml", text.as_bytes());
+        Arc::new(loaded.unwrap_or_else(|problems| panic!("{problems:?}\n{text}")).config)
+    }
+
+    fn access(&self, config: &Config) -> Access {
+        let keys = HostKeys::load(self.lab.known_hosts(), &[]).unwrap();
+        Access::new(&config.login, None, keys, &Yes).unwrap()
+    }
+
+    fn request(&self, events: Arc<dyn Sink>) -> InstallRequest {
+        let trusted = TrustedKeys::from_files(&[self.made.at("key.pub")]).unwrap();
+        let bundle = Bundle::open(&self.made.at("bundle.tar.gz")).unwrap().verify(&trusted).unwrap();
+        let config = self.config();
+        let content = Content::Bundle(bundle);
+        let ignore = ["memory", "swap", "modules", "ports"];
+        InstallRequest {
+            access: self.access(&config),
+            config,
+            index: Arc::new(content.index().clone()),
+            source: Arc::new(content),
+            state: self.state.path().join("demo"),
+            options: Options {
+                ignore: eggo_install::preflight::parse_checks(ignore).unwrap(),
+                selection: Selection { only: PHASES.map(String::from).into(), ..Selection::default() },
+                ..Options::default()
+            },
+            events,
+        }
+    }
+
+    async fn install(&self) -> Result<usize, Report> {
+        let heard = Arc::new(Heard::default());
+        let result = operation::install(self.request(heard.clone()), &Yes).await;
+        if result.is_err() {
+            for event in
+                heard.0.lock().unwrap().iter().filter(|event| !matches!(event, Event::Progress { .. }))
+            {
+                eprintln!("{event:?}");
+            }
+        }
+        result.map(|installed| installed.changed)
+    }
+
+    async fn clean(&self) -> Result<usize, Report> {
+        let config = self.config();
+        let request = CleanupRequest {
+            access: self.access(&config),
+            config,
+            state: self.state.path().join("demo"),
+            options: eggo_install::cleanup::Options::default(),
+            events: Arc::new(Heard::default()),
+        };
+        operation::cleanup(request).await
+    }
+
+    /// Everything is installed, and the service of the package waits for its phase.
+    fn assert_installed(&self) {
+        for host in self.lab.hosts() {
+            assert_eq!(host.exec("eggo-tool").trim(), host.arch());
+            assert_eq!(
+                host.exec("systemctl is-active eggo-demo.service || :").trim(),
+                "inactive",
+                "{}",
+                host.name()
+            );
+            let seen = host.exec("sha256sum < /etc/kubernetes/large; stat -c %a /usr/local/bin/eggo-tool; hostname; ls -A /var/lib/eggo/store/in | wc -l");
+            let lines: Vec<&str> = seen.lines().collect();
+            assert_eq!(&lines[1..], ["755", host.name(), "0"]);
+            let package = if host.exec("command -v rpm || :").is_empty() {
+                "dpkg-query -W eggo-demo"
+            } else {
+                "rpm -q eggo-demo"
+            };
+            host.exec(package);
+        }
+    }
+}
+
+/// What of a host must be as before after a cleanup.
+fn picture(host: &Host) -> String {
+    host.exec(
+        "find /etc /usr/local /usr/bin /usr/sbin /usr/lib/systemd /opt -xdev \\( -type f -o -type l \\) -printf '%p %s %m %U\\n' | \
+         grep -vE '^/etc/(ld.so.cache|machine-id|.pwd.lock|resolv.conf|mtab|.updated)|-$|^/etc/systemd/system/.*wants' | sort\n\
+         cat /etc/hosts; if command -v dpkg-query >/dev/null; then dpkg-query -W; else rpm -qa | sort; fi\n\
+         ls -d /var/lib/eggo /usr/sbin/policy-rc.d 2>/dev/null || :",
+    )
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn three_kinds_of_hosts_twice_then_cleaned_up() {
+    let Some(lab) = Lab::take(&HOSTS) else { return };
+    let site = Site::new(lab, 8 << 20, "ops");
+    let before: Vec<String> = site.lab.hosts().iter().map(picture).collect();
+    let runtime = runtime();
+    let changed = runtime.block_on(site.install()).unwrap_or_else(|report| panic!("{report}"));
+    assert!(changed > 0);
+    site.assert_installed();
+    let begin = std::time::Instant::now();
+    let again = runtime.block_on(site.install()).unwrap_or_else(|report| panic!("{report}"));
+    println!("the second run took {:?}", begin.elapsed());
+    assert_eq!(again, 0, "a second run changes nothing");
+    let undone = runtime.block_on(site.clean()).unwrap_or_else(|report| panic!("{report}"));
+    assert!(undone > 0);
+    for (host, before) in site.lab.hosts().iter().zip(before) {
+        let after = picture(host);
+        let lines = |text: &str| text.lines().map(String::from).collect::<std::collections::BTreeSet<_>>();
+        let changed: Vec<String> = lines(&before).symmetric_difference(&lines(&after)).cloned().collect();
+        assert!(changed.is_empty(), "{}: {changed:#?}", host.name());
+    }
+    assert!(!site.state.path().join("demo/journal.jsonl").exists());
+}
+
+#[test]
+fn killed_at_random_moments_the_same_command_converges() {
+    let Some(lab) = Lab::take(&HOSTS[..1]) else { return };
+    let site = Site::new(lab, 24 << 20, "root");
+    let mut moment = 0x2545F4914F6CDD1Du64;
+    for _ in 0..20 {
+        moment ^= moment << 13;
+        moment ^= moment >> 7;
+        moment ^= moment << 17;
+        // The runtime and every connection go with the run, as in a kill.
+        let wait = Duration::from_millis(moment % 4000);
+        let _ = runtime().block_on(async { tokio::time::timeout(wait, site.install()).await });
+    }
+    runtime().block_on(site.install()).unwrap_or_else(|report| panic!("{report}"));
+    site.assert_installed();
+    assert_eq!(runtime().block_on(site.install()).unwrap_or_else(|report| panic!("{report}")), 0);
+}
+
+#[test]
+fn a_cut_link_a_full_disk_a_read_only_disk_and_a_dead_host() {
+    let Some(lab) = Lab::take(&HOSTS[..1]) else { return };
+    let site = Site::new(lab, 64 << 20, "root");
+    let host = &site.lab.hosts()[0];
+
+    // Full: preflight says so, with numbers, and nothing is touched.
+    host.fill(20);
+    let report = runtime().block_on(site.install()).unwrap_err();
+    assert!(report.notes.iter().any(|note| note.contains("disk") && note.contains("free")), "{report}");
+    host.heal();
+    assert_eq!(host.exec("ls -d /var/lib/eggo 2>/dev/null || :"), "");
+
+    // The plug is pulled during distribution and put back in.
+    let events = Arc::new(Heard::default());
+    std::thread::scope(|scope| {
+        let (request, heard) = (site.request(events.clone()), events.clone());
+        let running = scope.spawn(move || runtime().block_on(operation::install(request, &Yes)));
+        while !heard.0.lock().unwrap().iter().any(|event| matches!(event, Event::PhaseStarted { .. }))
+            && !running.is_finished()
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        host.cut();
+        std::thread::sleep(Duration::from_secs(3));
+        host.heal();
+        running.join().unwrap().unwrap_or_else(|report| panic!("{report}"));
+    });
+    site.assert_installed();
+
+    // A host that is gone is named, and does not hang the run.
+    host.crash();
+    let report = runtime().block_on(site.install()).unwrap_err();
+    assert!(report.notes.iter().any(|note| note.starts_with("m: cannot connect to")), "{report}");
+    host.boot();
+    runtime().block_on(site.install()).unwrap_or_else(|report| panic!("{report}"));
+    site.assert_installed();
+
+    host.break_disk();
+    let report = runtime().block_on(site.install()).unwrap_err();
+    assert!(report.to_string().contains("read-only"), "{report}");
+}
