@@ -4,7 +4,9 @@
 mod report;
 mod size;
 mod table;
+mod watch;
 
 pub use report::{Exit, Explain, Report};
 pub use size::{Rate, Size};
 pub use table::Table;
+pub use watch::{Loudness, Watch};
