@@ -2,12 +2,25 @@
 
 pub mod addons;
 pub mod archive;
+pub mod build;
 pub mod cache;
+pub mod check;
+pub mod cli;
+pub mod contents;
+pub mod eggo;
+pub mod error;
+pub mod fetch;
+pub mod files;
 pub mod http;
 pub mod images;
+pub mod index;
 pub mod lock;
 pub mod manifest;
 pub mod packages;
+pub mod publish;
+pub mod resolve;
+pub mod wanted;
+pub mod why;
 
 use cache::Cache;
 use eggo_bundles::progress::Progress;

@@ -11,7 +11,7 @@ mod gzip;
 pub mod index;
 pub mod keys;
 pub mod layout;
-mod output;
+pub mod output;
 pub mod parts;
 pub mod progress;
 pub mod reader;

@@ -22,6 +22,9 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LONGEST_RUN: Duration = Duration::from_secs(2 * 24 * 3600);
 
 #[derive(Debug, Clone)]
 pub struct Cache {
@@ -83,7 +86,22 @@ impl Cache {
             let path = root.join(room);
             std::fs::create_dir_all(&path).map_err(|source| Error::Write { path, source })?;
         }
-        Ok(Self { root })
+        let cache = Self { root };
+        cache.sweep();
+        Ok(cache)
+    }
+
+    /// Removes what killed runs left behind: a temporary file lives for minutes, not for days.
+    fn sweep(&self) {
+        let is_old = |entry: &std::fs::DirEntry| {
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > LONGEST_RUN))
+        };
+        let entries = std::fs::read_dir(self.root.join("tmp")).into_iter().flatten().flatten();
+        for entry in entries.filter(is_old) {
+            // Another run may be sweeping, too.
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 
     /// Where content of this digest lies, or would.
@@ -133,6 +151,15 @@ impl Cache {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Write { path, source }),
             _ => Ok(()),
+        }
+    }
+
+    /// As [`Cache::discard`], by the path that [`Cache::path`] gave; false if it is not one of ours.
+    pub fn discard_file(&self, path: &Path) -> Result<bool, Error> {
+        let name = path.file_name().and_then(|name| name.to_str());
+        match name.and_then(|name| name.parse::<Digest>().ok()) {
+            Some(sha256) if self.path(&sha256) == path => self.discard(&sha256).map(|()| true),
+            _ => Ok(false),
         }
     }
 

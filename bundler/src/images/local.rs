@@ -18,7 +18,7 @@ use eggo_bundles::Digest;
 use eggo_bundles::layout::{INDEX_FILE, LAYOUT_FILE, MANIFEST_FILE, blob_path};
 use eggo_bundles::progress::{Progress, Task};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -103,6 +103,15 @@ impl<'a> Local<'a> {
         });
         let found = found.collect();
         Err(Error::NotInArchive { path: self.path.clone(), image: wanted.to_string(), found })
+    }
+
+    /// The images that the archive knows by their full names, each once.
+    pub fn names(&self) -> BTreeSet<Reference> {
+        let full = |image: &Named| match &image.name {
+            Name::Full(reference) => Some(reference.clone()),
+            Name::Tag(_) | Name::Nameless => None,
+        };
+        self.images.iter().filter_map(full).collect()
     }
 
     /// Makes sure that a blob is in the cache.

@@ -30,7 +30,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use local::Local;
 use pull::Servers;
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Requests in flight: enough to hide a registry's latency, few enough not to be throttled.
 const AT_ONCE: usize = 6;
@@ -109,6 +109,25 @@ pub async fn fetch(
             servers.repository(&reference, tools.cache)?.fetch(&blob, tools.progress).await
         })
         .await
+}
+
+/// Locks every image of local archives under the name it has there; all of them are then in
+/// the cache.
+pub async fn lock_archives(
+    paths: &[PathBuf],
+    arch: Arch,
+    tools: Tools<'_>,
+) -> Result<Vec<LockedImage>, Error> {
+    let mut locked = Vec::new();
+    for path in paths {
+        let local = Local::open(path, tools)?;
+        for reference in local.names() {
+            let required_by = vec!["manifest".to_string()];
+            let wanted = Wanted { reference, from: BTreeMap::new(), roles: Vec::new(), required_by };
+            locked.push(lock_local(&wanted, arch, &path.display().to_string(), &local).await?);
+        }
+    }
+    Ok(locked)
 }
 
 async fn lock_remote(

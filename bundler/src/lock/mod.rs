@@ -11,6 +11,7 @@ pub use changes::{Change, changes};
 
 use crate::manifest::Manifest;
 use eggo_bundles::index::Baseline;
+use eggo_bundles::output::write_whole;
 use eggo_bundles::{Arch, Digest, Kind, Role};
 use eggo_terminal::Explain;
 use serde::{Deserialize, Serialize};
@@ -166,6 +167,20 @@ pub struct LockedAddon {
     pub possible: Vec<String>,
 }
 
+impl LockedPackage {
+    /// The file's own name, as the repository spells it: the last part of its url.
+    pub fn file_name(&self) -> String {
+        let path = self.url.split(['?', '#']).next().unwrap_or_default();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        // Only epochs (`%3a`) and pluses are ever written this way.
+        last.replace("%3a", ":")
+            .replace("%3A", ":")
+            .replace("%2b", "+")
+            .replace("%2B", "+")
+            .replace("%7e", "~")
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read the lock `{}`", .file.display())]
@@ -225,16 +240,7 @@ impl Lock {
     /// Writes the lock whole or not at all.
     pub fn save(&self, file: &Path) -> Result<(), Error> {
         let failed = |source| Error::Write { file: file.into(), source };
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut temporary = tempfile::Builder::new()
-            .prefix(".lock-")
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .map_err(failed)?;
-        io::Write::write_all(&mut temporary, self.to_text().as_bytes()).map_err(failed)?;
-        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        temporary.as_file().set_permissions(permissions).map_err(failed)?;
-        temporary.persist(file).map_err(|error| failed(error.error))?;
-        Ok(())
+        write_whole(file, self.to_text().as_bytes()).map_err(failed)
     }
 
     /// How this lock differs from what `manifest` asks for now; nothing if it is fresh.

@@ -1,0 +1,91 @@
+//! The build: manifest → lock → fetch → index → seal → write.
+
+use crate::Tools;
+use crate::error::Error;
+use crate::fetch::fetch;
+use crate::index::{Planned, index};
+use crate::manifest::Manifest;
+use crate::resolve::{self, Decided, LockMode};
+use crate::{files, images};
+use eggo_bundles::{Arch, Bundle, SecretKey, Verified, WriteError, Written};
+use eggo_bundles::{seal, seal_delta, write};
+use std::path::PathBuf;
+
+pub struct Options {
+    pub manifest: Option<PathBuf>,
+    /// `None`: those of the manifest.
+    pub archs: Option<Vec<Arch>>,
+    pub lock: LockMode,
+    /// `None`: `NAME-VERSION.tar.gz` here.
+    pub out: Option<PathBuf>,
+    /// The parent of the delta to build.
+    pub base: Option<Bundle<Verified>>,
+    pub key: SecretKey,
+}
+
+#[derive(Debug)]
+pub struct Built {
+    pub out: PathBuf,
+    pub written: Written,
+    pub decided: Decided,
+    pub archs: Vec<Arch>,
+    pub items: usize,
+}
+
+/// Builds a bundle. Content that turns out to be corrupted in the cache, or to have changed
+/// on this machine since it was locked, is dealt with once.
+pub async fn build(options: &Options, tools: Tools<'_>) -> Result<Built, Error> {
+    match once(options, options.lock, tools).await {
+        Err(error) => match second_chance(&error, options.lock, tools)? {
+            Some(mode) => once(options, mode, tools).await,
+            None => Err(error),
+        },
+        built => built,
+    }
+}
+
+async fn once(options: &Options, mode: LockMode, tools: Tools<'_>) -> Result<Built, Error> {
+    let manifest = Manifest::load(options.manifest.as_deref())?;
+    let archs = options.archs.clone().unwrap_or_else(|| manifest.archs.clone());
+
+    let decided = resolve::lock(&manifest, &archs, mode, tools).await?;
+    let lock = decided.lock.clone().only(&archs);
+    let sources = fetch(&manifest, &lock, tools).await?;
+    let Planned { index, generated } = index(&lock, &sources.signers)?;
+    let sealed = match &options.base {
+        Some(base) => seal_delta(index, base.index(), &options.key)?,
+        None => seal(index, &options.key)?,
+    };
+    let out = options.out.clone().unwrap_or_else(|| default_out(&manifest));
+    let written = write(&out, &sealed, &sources.with(generated), tools.progress)?;
+    Ok(Built { out, written, decided, archs, items: sealed.index().items.len() })
+}
+
+/// How the second attempt treats the lock, if one makes sense.
+fn second_chance(error: &Error, mode: LockMode, tools: Tools<'_>) -> Result<Option<LockMode>, Error> {
+    let changed = match error {
+        Error::Write(
+            WriteError::Changed { file: Some(file), .. }
+            | WriteError::Size { file: Some(file), .. }
+            | WriteError::Content { file: Some(file), .. },
+        ) => {
+            if tools.cache.discard_file(file)? {
+                tools.progress.note("the cache was corrupted: fetching again what is needed");
+                return Ok(Some(mode));
+            }
+            file.display().to_string()
+        }
+        Error::Files(files::Error::Changed { from, .. }) | Error::AddonChanged { from, .. } => from.clone(),
+        Error::Images(images::Error::Changed { path, .. }) => path.display().to_string(),
+        _ => return Ok(None),
+    };
+    if mode == LockMode::Locked {
+        return Ok(None);
+    }
+    tools.progress.note(&format!("`{changed}` changed since it was locked: locking anew"));
+    Ok(Some(LockMode::Update))
+}
+
+fn default_out(manifest: &Manifest) -> PathBuf {
+    PathBuf::from(format!("{}-{}.tar.gz", manifest.name, manifest.version))
+}

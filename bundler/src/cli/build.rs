@@ -1,0 +1,74 @@
+use super::keys;
+use super::lock::{ManifestArgs, tell};
+use super::network::NetworkArgs;
+use super::open::TrustArgs;
+use crate::Tools;
+use crate::build::{self, Options};
+use crate::resolve::{LockMode, Origin};
+use eggo_bundles::progress::Progress as _;
+use eggo_terminal::{Report, Size, Watch};
+use std::path::PathBuf;
+
+/// Fetch what a manifest names, and pack and sign it into one file
+///
+/// Uses the lock beside the manifest, and makes it where it is missing or stale. The same lock
+/// and key give the same bytes. Interrupted, the same command goes on from what was fetched.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  eggo-bundle build --arch amd64,arm64
+  eggo-bundle build -m k8s.yaml --key release.key -o k8s.tar.gz --locked
+  eggo-bundle build -m k8s.yaml --base k8s-1.20.1.tar.gz -o k8s-delta.tar.gz")]
+pub struct Args {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+    /// The minisign key to sign with [default: ~/.config/eggo/bundle.key, made on first use].
+    #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
+    key: Option<PathBuf>,
+    /// The file to write [default: NAME-VERSION.tar.gz].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Change nothing in the lock, and fail if it is missing or stale.
+    #[arg(long)]
+    locked: bool,
+    /// Write a delta that carries only what this bundle lacks.
+    #[arg(long, value_name = "BUNDLE")]
+    base: Option<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
+    let key = keys::signing_key(args.key.as_deref(), watch)?;
+    let base = match &args.base {
+        // Our own key vouches for the parent, too.
+        Some(path) => Some(args.trust.verified_by(path, key.public())?),
+        None => None,
+    };
+    let (http, cache) = args.network.open()?;
+    let tools = Tools { http: &http, cache: &cache, progress: watch };
+    let options = Options {
+        manifest: args.manifest.manifest,
+        archs: args.manifest.arch,
+        lock: if args.locked { LockMode::Locked } else { LockMode::Reuse },
+        out: args.output,
+        base,
+        key,
+    };
+    let built = super::block_on(build::build(&options, tools))??;
+    if built.decided.origin == Origin::Made {
+        tell(&built.decided, watch);
+    }
+    let archs: Vec<&str> = built.archs.iter().map(|arch| arch.as_str()).collect();
+    watch.note(&format!(
+        "wrote `{}`: {}, {} items for {}, signed by key {}",
+        built.out.display(),
+        Size(built.written.size),
+        built.items,
+        archs.join(" and "),
+        options.key.public().id()
+    ));
+    Ok(())
+}

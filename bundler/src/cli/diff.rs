@@ -1,0 +1,83 @@
+use super::keys;
+use super::open::{TrustArgs, with_bundle};
+use super::output::{self, Format};
+use crate::contents::{self, Difference};
+use crate::error::Error;
+use eggo_bundles::progress::Progress as _;
+use eggo_bundles::{Index, seal_delta, write};
+use eggo_terminal::{Report, Size, Table, Watch};
+use std::path::PathBuf;
+
+/// Show what changed between two bundles, or write a delta that leads from one to the other
+///
+/// A delta carries only what the old bundle lacks, names it, and fits no other.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  eggo-bundle diff old.tar.gz new.tar.gz
+  eggo-bundle diff old.tar.gz new.tar.gz -o delta.tar.gz --key release.key
+  eggo-bundle merge old.tar.gz delta.tar.gz -o new.tar.gz     on the other side")]
+pub struct Args {
+    old: PathBuf,
+    new: PathBuf,
+    /// Write a delta to this file.
+    #[arg(short, long, value_name = "DELTA")]
+    output: Option<PathBuf>,
+    /// The key to sign the delta with.
+    #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
+    key: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+    let Some(out) = &args.output else {
+        let old = args.trust.opened(&args.old, watch)?;
+        let new = args.trust.opened(&args.new, watch)?;
+        return with_bundle!(&old, old => with_bundle!(&new, new => show(args, old.index(), new.index())));
+    };
+    let key = keys::signing_key(args.key.as_deref(), watch)?;
+    let old = args.trust.verified_by(&args.old, key.public())?;
+    let new = args.trust.verified_by(&args.new, key.public())?;
+    let sealed = seal_delta(new.index().full(), old.index(), &key).map_err(Error::from)?;
+    let written = write(out, &sealed, &new, watch).map_err(Error::from)?;
+    watch.note(&format!(
+        "wrote `{}`: {}, from {} to {}",
+        out.display(),
+        Size(written.size),
+        named(old.index()),
+        named(new.index())
+    ));
+    Ok(())
+}
+
+fn show(args: &Args, old: &Index, new: &Index) -> Result<(), Report> {
+    let differences = contents::differences(old, new);
+    match args.format {
+        Format::Json => output::json(&differences),
+        Format::Text if differences.is_empty() => output::print("nothing differs\n"),
+        Format::Text => output::print(&table(&differences).to_string()),
+    }
+}
+
+fn table(differences: &[Difference]) -> Table {
+    let mut table = Table::new(["ARCH", "KIND", "NAME", "BEFORE", "AFTER", "NEW BYTES"]).right(&[5]);
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_string());
+    for one in differences {
+        table.row([
+            one.arch.to_string(),
+            one.kind.to_string(),
+            one.name.clone(),
+            text(&one.before),
+            text(&one.after),
+            Size(one.bytes).to_string(),
+        ]);
+    }
+    table
+}
+
+fn named(index: &Index) -> String {
+    format!("{} {}", index.name, index.version)
+}

@@ -1,0 +1,31 @@
+use super::open::{TrustArgs, with_bundle};
+use super::output;
+use crate::eggo;
+use eggo_terminal::{Report, Watch};
+use std::path::PathBuf;
+
+/// Write a bundle as the tarballs that eggo itself takes, one per arch
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  eggo-bundle export --eggo k8s.tar.gz -o packages/
+  then in eggo's deploy.yaml:
+    package-source: {srcpath: {amd64: packages/packages-x86.tar.gz, arm64: packages/packages-arm.tar.gz}}")]
+pub struct Args {
+    bundle: PathBuf,
+    /// In eggo's layout: pkg/ bin/ file/ dir/ image/.
+    #[arg(long, required = true)]
+    eggo: bool,
+    /// The folder to write to; it is made if it is not there.
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+    let opened = args.trust.opened(&args.bundle, watch)?;
+    let files = with_bundle!(&opened, bundle => eggo::export(bundle, &args.output, watch))?;
+    let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
+    output::print(&lines)
+}

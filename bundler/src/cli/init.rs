@@ -1,0 +1,54 @@
+use eggo_bundles::progress::Progress as _;
+use eggo_terminal::{Report, Watch};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Write a manifest to begin with, with every key explained
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The file to write; an existing one is never replaced.
+    #[arg(default_value = "bundle.yaml")]
+    file: PathBuf,
+}
+
+const MANIFEST: &str = include_str!("init.yaml");
+
+pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&args.file);
+    file.and_then(|mut file| file.write_all(MANIFEST.as_bytes())).map_err(|error| {
+        let report = Report::new(format!("cannot write `{}`: {error}", args.file.display()));
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => report.hinted("name another file"),
+            _ => report,
+        }
+    })?;
+    watch.note(&format!(
+        "wrote `{}`; next: edit it, then `eggo-bundle build -m {}`",
+        args.file.display(),
+        args.file.display()
+    ));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+
+    #[test]
+    fn the_written_manifest_is_valid_also_with_its_examples() {
+        let file = std::path::Path::new("bundle.yaml");
+        Manifest::parse(file, MANIFEST.as_bytes()).unwrap();
+        // The examples are comments of the form `#   key`; prose has one space after the sign.
+        let uncommented: String = MANIFEST
+            .lines()
+            .map(
+                |line| {
+                    if line.starts_with("#  ") { format!("{}\n", &line[1..]) } else { format!("{line}\n") }
+                },
+            )
+            .collect();
+        let full = Manifest::parse(file, uncommented.as_bytes()).unwrap();
+        assert!(!full.files.is_empty() && !full.images.is_empty() && !full.addons.is_empty());
+    }
+}

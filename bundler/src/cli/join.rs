@@ -1,0 +1,28 @@
+use crate::error::Error;
+use eggo_bundles::parts;
+use eggo_bundles::progress::Progress as _;
+use eggo_terminal::{Report, Size, Watch};
+use std::path::PathBuf;
+
+/// Put the parts of a split bundle together again
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  eggo-bundle join /media/stick/k8s.tar.gz.001 -o k8s.tar.gz")]
+pub struct Args {
+    /// The first part; the others lie beside it.
+    first: PathBuf,
+    /// [default: the parts' name without its number, here].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+    let out = match &args.output {
+        Some(out) => out.clone(),
+        None => PathBuf::from(args.first.with_extension("").file_name().unwrap_or_default()),
+    };
+    let size = parts::join(&args.first, &out, watch).map_err(Error::from)?;
+    watch.note(&format!("wrote `{}`: {}", out.display(), Size(size)));
+    Ok(())
+}

@@ -1,0 +1,114 @@
+use super::network::NetworkArgs;
+use super::output::{self, Format};
+use crate::Tools;
+use crate::error::Error;
+use crate::lock::{Change, changes};
+use crate::manifest::Manifest;
+use crate::resolve::{self, Decided, LockMode};
+use eggo_bundles::Arch;
+use eggo_bundles::progress::Progress;
+use eggo_terminal::{Report, Table, Watch};
+use std::path::PathBuf;
+
+/// Flags of the commands that read a manifest.
+#[derive(Debug, clap::Args)]
+pub struct ManifestArgs {
+    /// The manifest [default: bundle.yaml, else manifests/default.yaml].
+    #[arg(short, long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// For which machines: amd64 (x86_64), arm64 (aarch64) [default: those of the manifest].
+    #[arg(long, value_name = "ARCH", value_delimiter = ',')]
+    pub arch: Option<Vec<Arch>>,
+}
+
+/// Decide on exact versions, urls and digests, and record them beside the manifest
+///
+/// Shows what changed since the last lock.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  eggo-bundle lock -m k8s.yaml            writes k8s.lock
+  eggo-bundle lock -m k8s.yaml --dry-run  only shows what would change")]
+pub struct Args {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+    /// Write nothing; show what would change.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write nothing; fail if the lock is missing or stale.
+    #[arg(long, conflicts_with = "dry_run")]
+    locked: bool,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+    let (http, cache) = args.network.open()?;
+    let tools = Tools { http: &http, cache: &cache, progress: watch };
+    let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
+    let archs = args.manifest.arch.as_ref().unwrap_or(&manifest.archs);
+    let mode = match (args.dry_run, args.locked) {
+        (true, _) => LockMode::DryRun,
+        (_, true) => LockMode::Locked,
+        _ => LockMode::Update,
+    };
+    let decided = super::block_on(resolve::lock(&manifest, archs, mode, tools))??;
+    if mode == LockMode::Locked {
+        watch.note(&format!("`{}` is fresh", manifest.lock_file().display()));
+        return Ok(());
+    }
+    let changes = changes(decided.before.as_ref(), &decided.lock);
+    match args.format {
+        Format::Json => output::json(&changes)?,
+        Format::Text if changes.is_empty() => watch.note("nothing changed"),
+        Format::Text => output::print(&table(&changes).to_string())?,
+    }
+    if mode == LockMode::Update {
+        watch.note(&format!("wrote `{}`: {}", manifest.lock_file().display(), summary(&decided)));
+    }
+    Ok(())
+}
+
+/// What a build says of a lock that it had to make: in short.
+pub fn tell(decided: &Decided, progress: &dyn Progress) {
+    let changes = changes(decided.before.as_ref(), &decided.lock);
+    if decided.before.is_some() && !changes.is_empty() {
+        progress.note(table(&changes).to_string().trim_end());
+    }
+    progress.note(&format!("locked {}", summary(decided)));
+}
+
+fn table(changes: &[Change]) -> Table {
+    let mut table = Table::new(["KIND", "NAME", "ARCH", "BEFORE", "AFTER"]);
+    for change in changes {
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_string());
+        let arch = change.arch.map_or("any", Arch::as_str);
+        table.row([
+            change.kind.to_string(),
+            change.name.clone(),
+            arch.to_string(),
+            text(&change.before),
+            text(&change.after),
+        ]);
+    }
+    table
+}
+
+fn summary(decided: &Decided) -> String {
+    let lock = &decided.lock;
+    let counts = [
+        (lock.packages.len(), "packages"),
+        (lock.binaries.len(), "binaries"),
+        (lock.files.len(), "files"),
+        (lock.images.len(), "images"),
+        (lock.addons.len(), "addons"),
+    ];
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if parts.is_empty() { "nothing".to_string() } else { parts.join(", ") }
+}

@@ -1,0 +1,27 @@
+use super::{Cli, output};
+use clap::CommandFactory;
+use eggo_terminal::Report;
+use std::path::PathBuf;
+
+/// Print the manual page, or write one for each command into a folder
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The folder for eggo-bundle.1, eggo-bundle-build.1 and the others.
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<(), Report> {
+    let failed = |error: std::io::Error| Report::new(format!("cannot write the manual: {error}"));
+    match &args.output {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+            clap_mangen::generate_to(Cli::command(), folder).map_err(failed)
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(failed)?;
+            output::bytes(&page)
+        }
+    }
+}

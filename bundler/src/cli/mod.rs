@@ -1,0 +1,161 @@
+//! The command line: each command is a file, and turns its flags into one call of the library.
+//!
+//! No decision is made here. Data goes to stdout, everything else to stderr, and an error
+//! is printed once, in [`main`].
+
+mod build;
+mod check;
+mod completions;
+mod diff;
+mod export;
+mod extract;
+mod import;
+mod init;
+mod inspect;
+mod join;
+mod keygen;
+mod keys;
+mod lock;
+mod man;
+mod merge;
+mod network;
+mod open;
+mod output;
+mod publish;
+mod sbom;
+mod split;
+mod verify;
+mod why;
+
+use clap::{Parser, Subcommand};
+use eggo_terminal::{Exit, Loudness, Report, Watch};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Build signed, reproducible bundles of packages, binaries, addons and images for machines
+/// without a network.
+#[derive(Debug, Parser)]
+#[command(name = "eggo-bundle", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "\
+A first bundle:
+  eggo-bundle init                       write a manifest to begin with
+  eggo-bundle build --arch amd64,arm64   fetch, pack and sign what it names
+  eggo-bundle inspect NAME-VERSION.tar.gz
+
+The bundle is a plain .tar.gz. Carry it across the gap, and run eggo-install there.
+Exit codes: 0 done, 1 something to mend, 2 wrong usage, 3 the bundle is not trusted.")]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Print errors only.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Say more of what happens; twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Init(init::Args),
+    Lock(lock::Args),
+    Build(build::Args),
+    Check(check::Args),
+    Why(why::Args),
+    Verify(verify::Args),
+    Inspect(inspect::Args),
+    Extract(extract::Args),
+    Diff(diff::Args),
+    Merge(merge::Args),
+    Split(split::Args),
+    Join(join::Args),
+    Import(import::Args),
+    Export(export::Args),
+    Publish(publish::Args),
+    Sbom(sbom::Args),
+    Keygen(keygen::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Runs the program with the process's own arguments.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let loudness = if cli.global.quiet { Loudness::Quiet } else { Loudness::Normal };
+    trace(cli.global.verbose);
+    let watch = Watch::new(loudness);
+    match run(cli.command, &watch) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(report) => {
+            let _ = writeln!(std::io::stderr(), "{report}");
+            report.exit.into()
+        }
+    }
+}
+
+fn run(command: Command, watch: &Watch) -> Result<(), Report> {
+    match command {
+        Command::Init(args) => init::run(&args, watch),
+        Command::Lock(args) => lock::run(&args, watch),
+        Command::Build(args) => build::run(args, watch),
+        Command::Check(args) => check::run(&args, watch),
+        Command::Why(args) => why::run(&args),
+        Command::Verify(args) => verify::run(&args, watch),
+        Command::Inspect(args) => inspect::run(&args, watch),
+        Command::Extract(args) => extract::run(&args, watch),
+        Command::Diff(args) => diff::run(&args, watch),
+        Command::Merge(args) => merge::run(&args, watch),
+        Command::Split(args) => split::run(&args, watch),
+        Command::Join(args) => join::run(&args, watch),
+        Command::Import(args) => import::run(&args, watch),
+        Command::Export(args) => export::run(&args, watch),
+        Command::Publish(args) => publish::run(&args, watch),
+        Command::Sbom(args) => sbom::run(&args, watch),
+        Command::Keygen(args) => keygen::run(&args, watch),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+/// `-v` shows what the program does, `-vv` what its parts do; `EGGO_LOG` is as `RUST_LOG`.
+fn trace(verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let default = match verbose {
+        0 => "off",
+        1 => "eggo_bundle=debug,eggo_bundles=debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_env("EGGO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Only a second subscriber in one process could make this fail.
+    let _ = subscriber.without_time().with_target(false).try_init();
+}
+
+/// A runtime for the commands that use the network.
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Report> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Report::new(format!("cannot start: {error}")))?;
+    Ok(runtime.block_on(work))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

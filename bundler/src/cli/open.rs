@@ -1,0 +1,69 @@
+//! Opening a bundle that a user names, as far as it can be trusted.
+
+use crate::error::Error;
+use clap::Args;
+use eggo_bundles::progress::Progress;
+use eggo_bundles::{Bundle, PublicKey, TrustedKeys, Untrusted, Verified};
+use eggo_terminal::Report;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    /// The public key that must have signed it; may be repeated
+    /// [default: every *.pub in /etc/eggo/trusted-keys and ~/.config/eggo/trusted-keys].
+    #[arg(long, value_name = "FILE")]
+    pub pubkey: Vec<PathBuf>,
+}
+
+/// A bundle to look into.
+pub enum Opened {
+    Verified(Bundle<Verified>),
+    /// No trusted key signed it, and the user named none.
+    Untrusted(Bundle<Untrusted>),
+}
+
+/// Runs the same code on either kind of bundle.
+macro_rules! with_bundle {
+    ($opened:expr, $bundle:ident => $body:expr) => {
+        match $opened {
+            $crate::cli::open::Opened::Verified($bundle) => $body,
+            $crate::cli::open::Opened::Untrusted($bundle) => $body,
+        }
+    };
+}
+pub(crate) use with_bundle;
+
+impl TrustArgs {
+    /// A bundle that a trusted key signed, or an error that says why not.
+    pub fn verified(&self, path: &Path) -> Result<Bundle<Verified>, Report> {
+        let keys = self.keys()?;
+        let bundle = Bundle::open(path).and_then(|bundle| bundle.verify(&keys));
+        bundle.map_err(|error| Error::from(error).into())
+    }
+
+    /// As [`TrustArgs::verified`], where `own` counts as trusted too.
+    pub fn verified_by(&self, path: &Path, own: &PublicKey) -> Result<Bundle<Verified>, Report> {
+        let keys = TrustedKeys::new(self.keys()?.keys().iter().cloned().chain([own.clone()]));
+        let bundle = Bundle::open(path).and_then(|bundle| bundle.verify(&keys));
+        bundle.map_err(|error| Error::from(error).into())
+    }
+
+    /// For commands that only look: without `--pubkey`, a bundle of an unknown key is opened
+    /// all the same, and that is said.
+    pub fn opened(&self, path: &Path, progress: &dyn Progress) -> Result<Opened, Report> {
+        let keys = self.keys()?;
+        match Bundle::open(path).and_then(|bundle| bundle.verify(&keys)) {
+            Ok(bundle) => Ok(Opened::Verified(bundle)),
+            Err(eggo_bundles::Error::Distrust { why, .. }) if self.pubkey.is_empty() => {
+                progress.note(&format!("warning: `{}` is not verified: {why}", path.display()));
+                let bundle = Bundle::open(path).and_then(Bundle::without_trust);
+                Ok(Opened::Untrusted(bundle.map_err(Error::from)?))
+            }
+            Err(error) => Err(Error::from(error).into()),
+        }
+    }
+
+    fn keys(&self) -> Result<TrustedKeys, Report> {
+        TrustedKeys::from_files_or_folders(&self.pubkey).map_err(|error| Error::from(error).into())
+    }
+}

@@ -1,0 +1,130 @@
+//! Everything that can end a build, each in the words of the room it comes from.
+
+use crate::images::{self, BadReference};
+use crate::{addons, archive, cache, files, http, lock, manifest, packages};
+use eggo_bundles::Arch;
+use eggo_bundles::rules::BadIndex;
+use eggo_bundles::{WriteError, keys::KeyError};
+use eggo_terminal::{Exit, Explain};
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Manifest(#[from] manifest::Error),
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
+    #[error("the lock `{}` is stale", .file.display())]
+    Stale { file: PathBuf, staleness: Vec<String> },
+    #[error(transparent)]
+    Files(#[from] files::Error),
+    #[error(transparent)]
+    Packages(#[from] packages::Error),
+    #[error(transparent)]
+    Proof(#[from] packages::proof::Error),
+    #[error(transparent)]
+    RpmProof(#[from] packages::rpm::proof::Error),
+    #[error(transparent)]
+    Images(#[from] images::Error),
+    #[error(transparent)]
+    Addons(#[from] addons::Error),
+    #[error("{source}")]
+    Image { source: BadReference, place: String },
+    #[error("cannot read the addon `{}`", .path.display())]
+    ReadAddon { path: PathBuf, source: std::io::Error },
+    #[error("addon `{name}` changed since it was locked, at `{from}`")]
+    AddonChanged { name: String, from: String },
+    /// Who wanted what failed.
+    #[error("{inner}")]
+    Asked { inner: Box<Error>, what: String, place: String },
+    #[error(transparent)]
+    Archive(#[from] archive::Error),
+    #[error("nothing in `{}` tells which arch it is for", .path.display())]
+    UnknownArch { path: PathBuf },
+    #[error("`{}` is a second tarball for {arch}", .path.display())]
+    TwiceArch { path: PathBuf, arch: Arch },
+    #[error(transparent)]
+    Http(#[from] http::Error),
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    #[error("the bundle would not be sound: {0}")]
+    Index(#[from] BadIndex),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Bundle(#[from] eggo_bundles::Error),
+    #[error("package `{file}` is not what it should be: {reason}")]
+    BadPackage { file: String, reason: String },
+    #[error("cannot write `{}`", .path.display())]
+    Release { path: PathBuf, source: std::io::Error },
+}
+
+impl Explain for Error {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Error::Manifest(error) => error.notes(),
+            Error::Lock(error) => error.notes(),
+            Error::Stale { staleness, .. } => staleness.clone(),
+            Error::Files(error) => error.notes(),
+            Error::Packages(error) => error.notes(),
+            Error::Proof(error) => error.notes(),
+            Error::RpmProof(error) => error.notes(),
+            Error::Images(error) => error.notes(),
+            Error::Addons(error) => error.notes(),
+            Error::Image { place, .. } => vec![format!("required by {place}")],
+            Error::Asked { inner, what, place } => {
+                let mut notes = vec![format!("required as {what} by {place}")];
+                notes.extend(inner.notes());
+                notes
+            }
+            Error::Archive(error) => error.notes(),
+            Error::Http(error) => error.notes(),
+            Error::Cache(error) => error.notes(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::Manifest(error) => error.hint(),
+            Error::Lock(error) => error.hint(),
+            Error::Stale { .. } => {
+                Some("run `eggo-bundle lock`, look at what changed, and build again".to_string())
+            }
+            Error::Files(error) => error.hint(),
+            Error::Packages(error) => error.hint(),
+            Error::Proof(error) => error.hint(),
+            Error::RpmProof(error) => error.hint(),
+            Error::Images(error) => error.hint(),
+            Error::Addons(error) => error.hint(),
+            Error::Image { source, .. } => source.hint(),
+            Error::ReadAddon { .. } => Some("paths are relative to the manifest".to_string()),
+            Error::AddonChanged { .. } => Some("run `eggo-bundle lock` to record it anew".to_string()),
+            Error::Asked { inner, .. } => inner.hint(),
+            Error::Archive(error) => error.hint(),
+            Error::UnknownArch { .. } => Some("say it: `arm64=FILE`".to_string()),
+            Error::TwiceArch { .. } => Some("give one tarball for each arch".to_string()),
+            Error::Http(error) => error.hint(),
+            Error::Cache(error) => error.hint(),
+            Error::Index(error) => error.hint(),
+            Error::Write(error) => error.hint(),
+            Error::Key(error) => error.hint(),
+            Error::Bundle(error) => error.hint(),
+            Error::Release { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                Some("free some space or write to another disk".to_string())
+            }
+            Error::BadPackage { .. } => None,
+            Error::Release { .. } => None,
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::Bundle(error) if error.is_untrusted() => Exit::Untrusted,
+            Error::Asked { inner, .. } => inner.exit(),
+            _ => Exit::User,
+        }
+    }
+}

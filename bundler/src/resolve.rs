@@ -1,0 +1,120 @@
+//! From a manifest to its lock: kept if it is fresh, made anew where that is wished.
+
+use crate::error::Error;
+use crate::lock::{self, Lock};
+use crate::manifest::{Checksums, From, Manifest};
+use crate::{Tools, files, images, packages, wanted};
+use eggo_bundles::{Arch, Kind};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Decide anew, and write the lock.
+    Update,
+    /// Decide anew, and leave the lock as it is.
+    DryRun,
+    /// Keep a fresh lock; decide anew if there is none or it is stale.
+    Reuse,
+    /// Keep the lock; a stale one is an error.
+    Locked,
+}
+
+/// A lock, and how it came about.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    pub lock: Lock,
+    /// What stood in the file before, where the lock was made anew.
+    pub before: Option<Lock>,
+    pub origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Kept,
+    Made,
+}
+
+/// The lock for `manifest`, with at least `archs` in it.
+pub async fn lock(
+    manifest: &Manifest,
+    archs: &[Arch],
+    mode: LockMode,
+    tools: Tools<'_>,
+) -> Result<Decided, Error> {
+    let file = manifest.lock_file();
+    let before = match (Lock::load(&file), mode) {
+        (Ok(before), _) => before,
+        // A lock that cannot be read is no reason not to make a new one.
+        (Err(error @ lock::Error::Parse { .. }), LockMode::Update | LockMode::DryRun) => {
+            tools.progress.note(&format!("warning: {error}"));
+            None
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    if matches!(mode, LockMode::Reuse | LockMode::Locked) {
+        let staleness = match &before {
+            Some(before) => before.staleness(manifest, archs),
+            None => vec![format!("`{}` does not exist", file.display())],
+        };
+        match before {
+            Some(lock) if staleness.is_empty() => {
+                return Ok(Decided { lock, before: None, origin: Origin::Kept });
+            }
+            _ if mode == LockMode::Locked => return Err(Error::Stale { file, staleness }),
+            Some(_) => tools.progress.note(&format!("`{}` is stale: locking anew", file.display())),
+            None => {}
+        }
+    }
+    let before = Lock::load(&file).ok().flatten();
+    let lock = decide(manifest, archs, tools).await?;
+    if mode != LockMode::DryRun {
+        lock.save(&file)?;
+    }
+    Ok(Decided { lock, before, origin: Origin::Made })
+}
+
+/// Asks every room what the manifest's words lead to.
+async fn decide(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result<Lock, Error> {
+    let packages::decide::Locked { packages, baselines, .. } = packages::lock(manifest, archs, tools).await?;
+    let locked_files = files::lock(manifest, archs, tools).await?;
+    tell_unknown_checksums(manifest, archs, tools);
+    let (addons, mut wanted_images) = wanted::addons(manifest, tools).await?;
+    wanted_images.extend(wanted::named(manifest, archs)?);
+    let registries = wanted::registries(manifest);
+    let images = images::lock(&wanted_images, archs, &registries, &manifest.resolve(""), tools).await?;
+    let (binaries, files) = locked_files.into_iter().partition(|file| file.kind == Kind::Bin);
+    let mut lock = Lock {
+        lock: lock::VERSION,
+        name: manifest.name.clone(),
+        version: manifest.version.clone(),
+        archs: archs.to_vec(),
+        asked: lock::asked(manifest),
+        baselines,
+        packages,
+        binaries,
+        files,
+        images,
+        addons,
+    };
+    lock.sort();
+    Ok(lock)
+}
+
+/// Without a checksum the first download is believed: that must not go unsaid.
+fn tell_unknown_checksums(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) {
+    for request in &manifest.files {
+        let unknown = |arch: &&Arch| {
+            request.archs.contains(arch)
+                && !matches!(request.checksums, Checksums::Same(_))
+                && request.checksums.get(**arch).is_none()
+        };
+        let archs: Vec<&str> = archs.iter().filter(unknown).map(|arch| arch.as_str()).collect();
+        if matches!(request.from, From::Urls(_)) && !archs.is_empty() {
+            tools.progress.note(&format!(
+                "note: `{}` has no sha256 in the manifest for {}: recorded what was fetched now in `{}`",
+                request.name,
+                archs.join(", "),
+                manifest.lock_file().display()
+            ));
+        }
+    }
+}

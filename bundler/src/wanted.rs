@@ -1,0 +1,176 @@
+//! Which images are wanted: those the manifest names, and those its addons need.
+//!
+//! Fetches the addons' files, because only they can tell.
+
+use crate::addons::{self, Discovery, Mention};
+use crate::error::Error;
+use crate::http::{self, Download};
+use crate::images::{Reference, Registries, Wanted};
+use crate::lock::LockedAddon;
+use crate::manifest::{AddonImages, AddonRequest, From, Manifest};
+use crate::{Tools, images};
+use eggo_bundles::{Arch, Digest, Role};
+use std::collections::BTreeMap;
+
+/// An addon is text that people can read.
+const MAX_ADDON: u64 = 8 << 20;
+
+/// How the manifest says that registries are reached, with the user's own credentials.
+pub fn registries(manifest: &Manifest) -> Registries {
+    let mut registries = Registries { credentials: images::Credentials::of_user(), ..Registries::default() };
+    for registry in &manifest.registries {
+        if registry.plain_http {
+            registries.insecure.insert(registry.name.clone());
+        }
+        if !registry.mirrors.is_empty() {
+            registries.mirrors.insert(registry.name.clone(), registry.mirrors.clone());
+        }
+    }
+    registries
+}
+
+/// The images that the manifest itself names.
+pub fn named(manifest: &Manifest, archs: &[Arch]) -> Result<Vec<Wanted>, Error> {
+    let wanted = manifest.images.iter().map(|request| {
+        let reference = request
+            .name
+            .parse::<Reference>()
+            .map_err(|source| Error::Image { source, place: manifest.place(request.line) })?;
+        let from = request.from.iter().flat_map(|template| {
+            archs.iter().map(|arch| (*arch, template.expand(&request.name, &manifest.version, *arch)))
+        });
+        let (from, roles) = (from.collect(), request.roles.clone());
+        Ok(Wanted { reference, from, roles, required_by: vec!["manifest".to_string()] })
+    });
+    wanted.collect()
+}
+
+/// Fetches every addon, and finds the images it needs.
+pub async fn addons(manifest: &Manifest, tools: Tools<'_>) -> Result<(Vec<LockedAddon>, Vec<Wanted>), Error> {
+    let (mut locked, mut wanted) = (Vec::new(), Vec::new());
+    for request in &manifest.addons {
+        let asked = |error: Error| Error::Asked {
+            inner: Box::new(error),
+            what: format!("addon `{}`", request.name),
+            place: manifest.place(request.line),
+        };
+        let (addon, images) = one_addon(manifest, request, tools).await.map_err(asked)?;
+        wanted.extend(images.into_iter().map(|reference| Wanted {
+            reference,
+            from: BTreeMap::new(),
+            // Addons run where the scheduler puts them: on masters and workers.
+            roles: vec![Role::Master, Role::Worker],
+            required_by: vec![format!("addon {}", request.name)],
+        }));
+        locked.push(addon);
+    }
+    Ok((locked, wanted))
+}
+
+async fn one_addon(
+    manifest: &Manifest,
+    request: &AddonRequest,
+    tools: Tools<'_>,
+) -> Result<(LockedAddon, Vec<Reference>), Error> {
+    let (bytes, url, path) = addon_bytes(manifest, request, request.checksum, tools).await?;
+    let shown = path.clone().or_else(|| url.clone()).unwrap_or_default();
+    let Discovery { images, possible, unfilled } = addons::discover(&shown, &bytes)?;
+    let note = |line: String| tools.progress.note(&line);
+    for field in &unfilled {
+        note(format!(
+            "note: {shown}:{}: `{}` is not an image yet; nothing is bundled for it",
+            field.line, field.text
+        ));
+    }
+    let shown_mention =
+        |mention: &Mention| format!("{} ({shown}:{}, {})", mention.reference, mention.line, mention.place);
+    let references = |mentions: Vec<Mention>| mentions.into_iter().map(|mention| mention.reference);
+    let mut kept_possible = Vec::new();
+    let mut found: Vec<Reference> = Vec::new();
+    match &request.images {
+        AddonImages::None => {}
+        AddonImages::DiscoverAll => {
+            found.extend(references(images));
+            found.extend(references(possible));
+        }
+        AddonImages::Discover => {
+            kept_possible = possible;
+            found.extend(references(images));
+        }
+        AddonImages::Also(more) => {
+            found.extend(references(images));
+            for text in more {
+                let parsed = text.parse::<Reference>();
+                let place = manifest.place(request.line);
+                found.push(parsed.map_err(|source| Error::Image { source, place })?);
+            }
+            kept_possible =
+                possible.into_iter().filter(|mention| !found.contains(&mention.reference)).collect();
+        }
+    }
+    for mention in &kept_possible {
+        note(format!("possible, not bundled: {}", shown_mention(mention)));
+    }
+    if !kept_possible.is_empty() {
+        note(format!("  `images: all` in addon `{}` bundles them too, a list bundles some", request.name));
+    }
+    found.sort();
+    found.dedup();
+    let addon = LockedAddon {
+        name: request.name.clone(),
+        url,
+        path,
+        sha256: Digest::of(&bytes),
+        size: bytes.len() as u64,
+        images: found.iter().map(Reference::to_string).collect(),
+        possible: kept_possible.iter().map(shown_mention).collect(),
+    };
+    Ok((addon, found))
+}
+
+/// Brings a locked addon back into the cache, exactly as it was.
+pub async fn fetch_addon(manifest: &Manifest, locked: &LockedAddon, tools: Tools<'_>) -> Result<(), Error> {
+    if tools.cache.contains(&locked.sha256, locked.size) && locked.path.is_none() {
+        return Ok(());
+    }
+    let request = manifest.addons.iter().find(|request| request.name == locked.name);
+    let Some(request) = request else { return Ok(()) };
+    let (bytes, ..) = addon_bytes(manifest, request, Some(locked.sha256), tools).await?;
+    if Digest::of(&bytes) != locked.sha256 {
+        let from = locked.path.clone().or_else(|| locked.url.clone()).unwrap_or_default();
+        return Err(Error::AddonChanged { name: locked.name.clone(), from });
+    }
+    Ok(())
+}
+
+/// The file, which is then in the cache too; and its url or path.
+async fn addon_bytes(
+    manifest: &Manifest,
+    request: &AddonRequest,
+    expected: Option<Digest>,
+    tools: Tools<'_>,
+) -> Result<(Vec<u8>, Option<String>, Option<String>), Error> {
+    let expand = |template: &crate::manifest::Template| {
+        // An addon is the same for every arch.
+        template.expand(&request.name, &manifest.version, manifest.archs[0])
+    };
+    match &request.from {
+        From::Path(template) => {
+            let text = expand(template);
+            let path = manifest.resolve(&text);
+            let unreadable = |source| Error::ReadAddon { path: path.clone(), source };
+            let bytes = std::fs::read(&path).map_err(unreadable)?;
+            tools.cache.store_bytes(&bytes)?;
+            Ok((bytes, None, Some(text)))
+        }
+        From::Urls(templates) => {
+            let texts: Vec<String> = templates.iter().map(expand).collect();
+            let urls = texts.iter().map(|text| http::url(text)).collect::<Result<Vec<_>, _>>()?;
+            let download =
+                Download::new(request.name.clone(), urls).expect(expected, None).at_most(MAX_ADDON);
+            let downloaded = tools.http.download(&download, tools.cache, tools.progress).await?;
+            let bytes = tools.cache.read(&downloaded.sha256, MAX_ADDON)?.unwrap_or_default();
+            Ok((bytes, texts.into_iter().next(), None))
+        }
+    }
+}

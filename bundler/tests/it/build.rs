@@ -1,0 +1,390 @@
+//! Builds from beginning to end, and what happens when something is in the way.
+
+use crate::server::{Answer, Server};
+use crate::world::{AMD64, ARM64, World, elf, tar_gz, test_data};
+use std::os::unix::fs::PermissionsExt;
+
+/// A manifest of local things for both archs.
+fn local() -> World {
+    let world = World::new();
+    world.write("bin/amd64/tool", elf(AMD64, "one"));
+    world.write("bin/arm64/tool", elf(ARM64, "two"));
+    world.write("conf/net.conf", "shared by both");
+    world.write("tree/a/run.sh", "#!/bin/sh\n");
+    world.write("tree/data", "data");
+    std::os::unix::fs::symlink("a/run.sh", world.path("tree/link")).unwrap();
+    std::fs::set_permissions(world.path("tree/a/run.sh"), PermissionsExt::from_mode(0o700)).unwrap();
+    world.write(
+        "m.yaml",
+        "name: demo\nversion: 1.0\n\
+         binaries:\n- {name: tool, roles: [node], dst: /usr/bin, path: 'bin/{arch}/tool'}\n\
+         files:\n- {path: conf/net.conf, dst: /etc/cni/net.d}\n\
+         dirs:\n- {name: tree, path: tree, dst: /opt/cni/bin}\n",
+    );
+    world.done(&["keygen", "--no-password", "-o", "key"]);
+    world
+}
+
+const BUILD: [&str; 7] = ["build", "-m", "m.yaml", "--key", "key", "-o", "out.tar.gz"];
+
+fn build_with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    BUILD.iter().copied().chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn the_same_lock_gives_the_same_bytes() {
+    let world = local();
+    world.done(&BUILD);
+    let first = world.read("out.tar.gz");
+    let lock = world.read("m.lock");
+    std::fs::remove_file(world.path("out.tar.gz")).unwrap();
+    std::fs::remove_dir_all(world.path("home/.cache")).unwrap();
+    world.done(&build_with(&["--locked", "--offline"]));
+    assert!(first == world.read("out.tar.gz"), "the bytes differ");
+    assert_eq!(lock, world.read("m.lock"));
+    // Another folder, another time, another umask.
+    let other = local();
+    std::fs::copy(world.path("key"), other.path("key")).unwrap();
+    other.done(&BUILD);
+    assert!(first == other.read("out.tar.gz"), "the bytes differ");
+}
+
+#[test]
+fn a_bundle_goes_round() {
+    let world = local();
+    world.done(&build_with(&["--arch", "amd64,arm64"]));
+    insta::assert_snapshot!(world.transcript(&["verify", "out.tar.gz", "--pubkey", "key.pub"]));
+    insta::assert_snapshot!(world.transcript(&["inspect", "out.tar.gz", "--pubkey", "key.pub"]));
+    insta::assert_snapshot!(world.transcript(&["inspect", "out.tar.gz", "--tree"]));
+    insta::assert_snapshot!(world.transcript(&["check", "out.tar.gz", "--pubkey", "key.pub"]));
+    world.done(&["extract", "out.tar.gz", "-C", "x"]);
+    assert_eq!(world.read("x/arm64/bin/tool"), elf(ARM64, "two"));
+    assert_eq!(std::fs::read_link(world.path("x/amd64/dir/tree/link")).unwrap().to_str(), Some("a/run.sh"));
+    let json = world.done(&["inspect", "out.tar.gz", "--format", "json"]).stdout;
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let items = value["items"].as_array().unwrap();
+    let of = |path: &str| items.iter().find(|item| item["path"] == path).unwrap();
+    assert_eq!(of("amd64/bin/tool")["dst"], "/usr/bin");
+    assert_eq!(of("amd64/bin/tool")["roles"][0], "worker");
+    assert_eq!(of("amd64/dir/tree/a/run.sh")["dst"], "/opt/cni/bin/a");
+}
+
+#[test]
+fn the_wrong_key_and_a_changed_byte_are_exit_3() {
+    let world = local();
+    world.done(&BUILD);
+    world.done(&["keygen", "--no-password", "-o", "other"]);
+    insta::assert_snapshot!(world.transcript(&["verify", "out.tar.gz", "--pubkey", "other.pub"]));
+    insta::assert_snapshot!(world.transcript(&["verify", "out.tar.gz"]));
+    let mut bytes = world.read("out.tar.gz");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    world.write("bad.tar.gz", bytes);
+    assert_eq!(world.run(&["verify", "bad.tar.gz", "--pubkey", "key.pub"]).code, 3);
+    world.write("short.tar.gz", &world.read("out.tar.gz")[..middle]);
+    assert_eq!(world.run(&["verify", "short.tar.gz", "--pubkey", "key.pub"]).code, 3);
+    assert_eq!(world.run(&["verify", "nothing.tar.gz", "--pubkey", "key.pub"]).code, 1);
+}
+
+#[test]
+fn a_stale_lock_is_refused_or_renewed() {
+    let world = local();
+    insta::assert_snapshot!(world.transcript(&build_with(&["--locked"])));
+    world.done(&BUILD);
+    let manifest = String::from_utf8(world.read("m.yaml")).unwrap();
+    world.write("m.yaml", manifest.replace("dst: /etc/cni/net.d", "dst: /etc/kubernetes"));
+    insta::assert_snapshot!(world.transcript(&build_with(&["--locked"])));
+    world.done(&BUILD);
+    world.done(&build_with(&["--locked"]));
+    // A local file that changes is noticed when it is packed.
+    world.write("conf/net.conf", "shared by BOTH");
+    let refused = world.run(&build_with(&["--locked"]));
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("conf/net.conf"), "{}", refused.stderr);
+    let renewed = world.done(&BUILD);
+    assert!(renewed.stderr.contains("changed since it was locked"), "{}", renewed.stderr);
+    insta::assert_snapshot!(world.transcript(&["lock", "-m", "m.yaml"]));
+    world.write("bin/amd64/tool", elf(AMD64, "newer"));
+    insta::assert_snapshot!(world.transcript(&["lock", "-m", "m.yaml", "--dry-run"]));
+}
+
+#[test]
+fn deltas_merge_back_to_the_same_bytes() {
+    let world = local();
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "old.tar.gz"]);
+    world.write("bin/amd64/tool", elf(AMD64, &"newer ".repeat(1000)));
+    let manifest = String::from_utf8(world.read("m.yaml")).unwrap();
+    world.write("m.yaml", manifest.replace("version: 1.0", "version: 1.1"));
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "new.tar.gz"]);
+    insta::assert_snapshot!(world.transcript(&["diff", "old.tar.gz", "new.tar.gz"]));
+    world.done(&["diff", "old.tar.gz", "new.tar.gz", "-o", "delta.tar.gz", "--key", "key"]);
+    world.done(&build_with(&["--base", "old.tar.gz"]));
+    assert!(world.read("out.tar.gz") == world.read("delta.tar.gz"), "both ways give one delta");
+    world.done(&["merge", "old.tar.gz", "delta.tar.gz", "-o", "merged.tar.gz", "--pubkey", "key.pub"]);
+    assert!(world.read("merged.tar.gz") == world.read("new.tar.gz"), "the bytes differ");
+    let refused = world.run(&["merge", "new.tar.gz", "delta.tar.gz", "-o", "x", "--pubkey", "key.pub"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("is a delta for"), "{}", refused.stderr);
+    world.done(&["verify", "delta.tar.gz", "--base", "old.tar.gz", "--pubkey", "key.pub"]);
+}
+
+#[test]
+fn parts_are_as_good_as_the_whole() {
+    let world = local();
+    world.done(&BUILD);
+    let size = format!("{}", world.read("out.tar.gz").len() / 3 + 1);
+    world.done(&["split", "out.tar.gz", "--size", &size, "-o", "."]);
+    std::fs::rename(world.path("out.tar.gz"), world.path("whole.tar.gz")).unwrap();
+    world.done(&["verify", "out.tar.gz.001", "--pubkey", "key.pub"]);
+    world.done(&["join", "out.tar.gz.001", "-o", "joined.tar.gz"]);
+    assert!(world.read("joined.tar.gz") == world.read("whole.tar.gz"));
+    std::fs::remove_file(world.path("out.tar.gz.002")).unwrap();
+    let missing = world.run(&["verify", "out.tar.gz.001", "--pubkey", "key.pub"]);
+    assert!(missing.code != 0 && missing.stderr.contains("out.tar.gz.002"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_release_set_checks_out() {
+    let world = local();
+    world.done(&BUILD);
+    world.done(&["publish", "out.tar.gz", "release", "--pubkey", "key.pub"]);
+    assert_eq!(
+        world.list("release"),
+        [
+            "SHA256SUMS",
+            "demo-1.0.json",
+            "demo-1.0.json.minisig",
+            "demo-1.0.notes.md",
+            "demo-1.0.spdx.json",
+            "demo-1.0.tar.gz"
+        ]
+    );
+    let checked = std::process::Command::new("sha256sum")
+        .args(["-c", "--quiet", "SHA256SUMS"])
+        .current_dir(world.path("release"))
+        .status()
+        .unwrap();
+    assert!(checked.success());
+    let notes = String::from_utf8(world.read("release/demo-1.0.notes.md")).unwrap();
+    assert!(notes.contains("| tool | 1.0 | amd64, arm64 | the builder's machine |"), "{notes}");
+    let sbom = world.done(&["sbom", "out.tar.gz"]).stdout;
+    assert_eq!(sbom.as_bytes(), world.read("release/demo-1.0.spdx.json"));
+    let cyclonedx = world.done(&["sbom", "out.tar.gz", "--format", "cyclonedx"]).stdout;
+    assert!(cyclonedx.contains("\"bomFormat\""));
+}
+
+/// Serves one archive per arch and a plain program, and can be told to fail.
+fn served() -> (World, Server) {
+    let archive = |machine| tar_gz(&[("etcd-v3/etcdctl", &elf(machine, "ctl")), ("etcd-v3/README", b"text")]);
+    let (amd64, arm64) = (archive(AMD64), archive(ARM64));
+    let server = Server::start(move |asked| match asked.path.as_str() {
+        "/etcd-amd64.tar.gz" => Answer::file(asked, &amd64, "\"a\""),
+        "/etcd-aarch64.tar.gz" if asked.before == 0 => Answer::file(asked, &arm64, "\"b\"").cut(20),
+        "/etcd-aarch64.tar.gz" => Answer::file(asked, &arm64, "\"b\""),
+        "/etcd-x86_64.tar.gz" => Answer::file(asked, &amd64, "\"a\""),
+        "/same" => Answer::file(asked, &elf(AMD64, "x"), "\"c\""),
+        _ => Answer::new(404, "nothing here"),
+    });
+    let world = World::new();
+    world.done(&["keygen", "--no-password", "-o", "key"]);
+    world.write(
+        "m.yaml",
+        format!(
+            "name: demo\nversion: 1.0\nbinaries:\n\
+             - {{name: etcdctl, roles: [etcd], dst: /usr/bin, url: '{}', member: '*/etcdctl'}}\n",
+            server.url("/etcd-{machine}.tar.gz")
+        ),
+    );
+    (world, server)
+}
+
+#[test]
+fn downloads_survive_a_cut_and_need_no_network_twice() {
+    let (world, server) = served();
+    let first = world.transcript(&BUILD);
+    insta::assert_snapshot!(first);
+    let asked = server.asked().len();
+    world.done(&build_with(&["--offline", "--locked"]));
+    assert_eq!(server.asked().len(), asked);
+    world.done(&["extract", "out.tar.gz", "-C", "x", "arm64/bin"]);
+    assert_eq!(world.read("x/arm64/bin/etcdctl"), elf(ARM64, "ctl"));
+    // Without the cache, an offline build says what it lacks.
+    std::fs::remove_dir_all(world.path("home/.cache")).unwrap();
+    insta::assert_snapshot!(world.transcript(&build_with(&["--offline", "--locked"])));
+}
+
+#[test]
+fn a_corrupted_cache_is_mended_by_the_build() {
+    let (world, _server) = served();
+    world.done(&BUILD);
+    let good = world.read("out.tar.gz");
+    let blobs = world.path("home/.cache/eggo/blobs/sha256");
+    for entry in std::fs::read_dir(&blobs).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[10] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let ran = world.done(&build_with(&["--locked"]));
+    assert!(ran.stderr.contains("the cache was corrupted"), "{}", ran.stderr);
+    assert!(good == world.read("out.tar.gz"));
+}
+
+#[test]
+fn what_cannot_be_bundled_is_said_with_who_wants_it() {
+    let (world, server) = served();
+    let mut transcripts = String::new();
+    let binary = |rest: &str| {
+        format!("name: demo\nversion: 1.0\narchs: [amd64]\nbinaries:\n- {{name: x, dst: /usr/bin, {rest}}}\n")
+    };
+    let cases = [
+        ("missing", binary(&format!("url: '{}'", server.url("/no-{arch}")))),
+        (
+            "wrong-arch",
+            binary(&format!("archs: [arm64], url: '{}'", server.url("/same"))).replace("[amd64]", "[arm64]"),
+        ),
+        ("wrong-sha", binary(&format!("sha256: {}, url: '{}'", "0".repeat(64), server.url("/same")))),
+        ("no-member", binary(&format!("member: '*/etcd', url: '{}'", server.url("/etcd-{arch}.tar.gz")))),
+        ("many-members", binary(&format!("member: '**/*', url: '{}'", server.url("/etcd-{arch}.tar.gz")))),
+        ("archive", binary(&format!("url: '{}'", server.url("/etcd-{arch}.tar.gz")))),
+        ("no-file", binary("path: 'bin/{arch}/x'")),
+        ("folder", binary("path: home")),
+    ];
+    for (name, manifest) in cases {
+        let file = format!("{name}.yaml");
+        world.write(&file, manifest);
+        transcripts.push_str(&world.transcript(&["build", "-m", &file, "--key", "key"]));
+        transcripts.push('\n');
+    }
+    insta::assert_snapshot!(transcripts);
+    assert!(world.list(".").iter().all(|name| !name.ends_with(".tar.gz") && !name.starts_with('.')));
+}
+
+#[test]
+fn hostile_archives_are_refused_by_the_build() {
+    let Some(data) = test_data() else {
+        println!("skipped: no test data");
+        return;
+    };
+    let world = World::new();
+    world.done(&["keygen", "--no-password", "-o", "key"]);
+    let valid = ["gz-multi-member.tar.gz", "gz-trailing-zeros.tar.gz", "slip-case-unicode.tar.gz"];
+    for entry in std::fs::read_dir(data.join("hostile")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_string();
+        if name.ends_with(".yaml") || valid.contains(&name.as_str()) {
+            continue;
+        }
+        let manifest = format!(
+            "name: x\nversion: 1\narchs: [amd64]\ndirs:\n- {{name: d, dst: /opt/cni/bin, path: {}}}\n",
+            path.display()
+        );
+        world.write("h.yaml", manifest);
+        let ran = world.run(&["build", "-m", "h.yaml", "--key", "key", "-o", "h.tar.gz"]);
+        assert_eq!(ran.code, 1, "{name}\n{}", ran.stderr);
+        assert!(!world.path("h.tar.gz").exists(), "{name}");
+    }
+    for name in
+        ["yaml-bomb-aliases.yaml", "yaml-deep-nesting.yaml", "yaml-invalid-utf8.yaml", "yaml-tag-exec.yaml"]
+    {
+        let path = data.join("hostile").join(name);
+        let ran = world.run(&["build", "-m", path.to_str().unwrap(), "--key", "key"]);
+        assert_eq!(ran.code, 1, "{name}");
+    }
+}
+
+#[test]
+fn places_that_cannot_be_written_are_named() {
+    let world = local();
+    let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "no/such/folder/out.tar.gz"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("no/such/folder/out.tar.gz"), "{}", ran.stderr);
+    world.write("file", "");
+    let ran = world.run(&build_with(&["--cache-dir", "file/cache"]));
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("hint: name a folder you can write to with `--cache-dir`"), "{}", ran.stderr);
+    assert_eq!(world.run(&["build", "-m", "m.yaml", "--key", "nokey"]).code, 1);
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_file() {
+    let world = local();
+    world.write("bin/amd64/tool", elf(AMD64, &"x".repeat(100)));
+    let noise: Vec<u8> =
+        (0..3_000_000_u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u8).collect();
+    world.write("conf/net.conf", noise);
+    let small = world.path("small");
+    std::fs::create_dir(&small).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+        .arg(&small)
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("skipped: cannot mount a small file system");
+        return;
+    }
+    let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "small/out.tar.gz"]);
+    let left = world.list("small");
+    let unmounted = std::process::Command::new("umount").arg(&small).status().unwrap();
+    assert!(unmounted.success());
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("hint: free some space"), "{}", ran.stderr);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn an_interrupted_build_leaves_what_was_fetched_and_nothing_half() {
+    let (gate_in, gate_out) = (std::sync::mpsc::channel::<()>(), std::sync::mpsc::channel::<()>());
+    let (reached, wait) = (gate_in.0, std::sync::Mutex::new(gate_out.1));
+    let release = gate_out.0;
+    let reached = std::sync::Mutex::new(reached);
+    let body = elf(AMD64, &"content ".repeat(100_000));
+    let whole = body.clone();
+    let server = Server::start(move |asked| match asked.before {
+        0 => Answer::file(asked, &body, "\"1\"").cut(body.len() / 2),
+        1 => {
+            reached.lock().unwrap().send(()).unwrap();
+            let _ = wait.lock().unwrap().recv();
+            Answer::new(503, "")
+        }
+        _ => Answer::file(asked, &body, "\"1\""),
+    });
+    let world = World::new();
+    world.done(&["keygen", "--no-password", "-o", "key"]);
+    let url = server.url("/x");
+    world.write(
+        "m.yaml",
+        format!(
+            "name: x\nversion: 1\narchs: [amd64]\nbinaries:\n- {{name: x, dst: /usr/bin, url: '{url}'}}\n"
+        ),
+    );
+    let mut child = world.command(&BUILD).spawn().unwrap();
+    gate_in.1.recv().unwrap();
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(!child.wait().unwrap().success());
+    drop(release);
+    assert_eq!(world.list("."), ["home", "key", "key.pub", "m.yaml"]);
+    world.done(&BUILD);
+    let last = server.asked().pop().unwrap();
+    assert_eq!(last.header("range"), Some(format!("bytes={}-", whole.len() / 2).as_str()));
+    world.done(&["extract", "out.tar.gz", "-C", "x"]);
+    assert_eq!(world.read("x/amd64/bin/x"), whole);
+}
+
+#[test]
+fn eggo_tarballs_go_out() {
+    let world = local();
+    world.done(&BUILD);
+    world.done(&["export", "--eggo", "out.tar.gz", "-o", "packages"]);
+    assert_eq!(world.list("packages"), ["packages-arm.tar.gz", "packages-x86.tar.gz"]);
+    let listed = std::process::Command::new("tar")
+        .args(["tzf", "packages/packages-arm.tar.gz"])
+        .current_dir(world.path("."))
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for path in ["bin/tool", "file/net.conf", "dir/tree/data", "pkg/"] {
+        assert!(listed.lines().any(|line| line == path), "{path} is not in\n{listed}");
+    }
+}
