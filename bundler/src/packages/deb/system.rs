@@ -4,6 +4,7 @@
 use super::sources::{self, BadSource, SignedBy, Source};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A root folder with apt's files below it: `/`, or a test's.
 #[derive(Debug, Clone)]
@@ -80,17 +81,27 @@ impl System {
         Ok(files)
     }
 
-    /// `Acquire::Check-Valid-Until` of the last file of apt.conf.d that sets it.
+    /// `Acquire::Check-Valid-Until`: as apt understands its configuration where apt is there,
+    /// else of the last file of apt.conf.d that sets it on a line of its own.
     fn check_valid_until(&self) -> Result<bool, Error> {
-        let mut check = true;
+        let name = "Acquire::Check-Valid-Until";
+        let is_on = |value: String| !matches!(value.as_str(), "false" | "no" | "0");
+        if let Some(dump) = self.dump() {
+            return Ok(setting(&dump, name).is_none_or(is_on));
+        }
         let mut files = self.files_in("etc/apt/apt.conf.d", &["", "conf"])?;
         files.push(self.path("etc/apt/apt.conf"));
-        for file in files {
-            let Ok(text) = std::fs::read_to_string(&file) else { continue };
-            check = setting(&text, "Acquire::Check-Valid-Until")
-                .map_or(check, |value| value != "false" && value != "0");
+        let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
+        Ok(texts.filter_map(|text| setting(&text, name)).next_back().is_none_or(is_on))
+    }
+
+    /// What `apt-config dump` prints, if this is the machine itself and has apt.
+    fn dump(&self) -> Option<String> {
+        if self.root != Path::new("/") {
+            return None;
         }
-        Ok(check)
+        let output = Command::new("apt-config").arg("dump").output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn path(&self, below: impl AsRef<Path>) -> PathBuf {
