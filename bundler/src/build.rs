@@ -32,16 +32,23 @@ pub struct Built {
     pub items: usize,
 }
 
-/// Builds a bundle. Content that turns out to be corrupted in the cache, or to have changed
-/// on this machine since it was locked, is dealt with once.
+/// How many corrupted files of the cache are replaced before the disk itself is to blame.
+const MAX_MENDED: usize = 64;
+
+/// Builds a bundle. Content that turns out to be corrupted in the cache is fetched again; what
+/// changed on this machine since it was locked is locked anew, unless the lock must stay.
 pub async fn build(options: &Options, tools: Tools<'_>) -> Result<Built, Error> {
-    match once(options, options.lock, tools).await {
-        Err(error) => match second_chance(&error, options.lock, tools)? {
-            Some(mode) => once(options, mode, tools).await,
-            None => Err(error),
-        },
-        built => built,
+    let mut mode = options.lock;
+    for _ in 0..MAX_MENDED {
+        match once(options, mode, tools).await {
+            Err(error) => match another_chance(&error, mode, tools)? {
+                Some(next) => mode = next,
+                None => return Err(error),
+            },
+            built => return built,
+        }
     }
+    once(options, mode, tools).await
 }
 
 async fn once(options: &Options, mode: LockMode, tools: Tools<'_>) -> Result<Built, Error> {
@@ -61,8 +68,8 @@ async fn once(options: &Options, mode: LockMode, tools: Tools<'_>) -> Result<Bui
     Ok(Built { out, written, decided, archs, items: sealed.index().items.len() })
 }
 
-/// How the second attempt treats the lock, if one makes sense.
-fn second_chance(error: &Error, mode: LockMode, tools: Tools<'_>) -> Result<Option<LockMode>, Error> {
+/// How the next attempt treats the lock, if one makes sense.
+fn another_chance(error: &Error, mode: LockMode, tools: Tools<'_>) -> Result<Option<LockMode>, Error> {
     let changed = match error {
         Error::Write(
             WriteError::Changed { file: Some(file), .. }
@@ -79,7 +86,8 @@ fn second_chance(error: &Error, mode: LockMode, tools: Tools<'_>) -> Result<Opti
         Error::Images(images::Error::Changed { path, .. }) => path.display().to_string(),
         _ => return Ok(None),
     };
-    if mode == LockMode::Locked {
+    // Locked anew once already, and changed again: somebody is writing to it.
+    if matches!(mode, LockMode::Locked | LockMode::Update) {
         return Ok(None);
     }
     tools.progress.note(&format!("`{changed}` changed since it was locked: locking anew"));

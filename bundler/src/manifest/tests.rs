@@ -91,10 +91,7 @@ fn what_is_wrong_is_said_with_its_line() {
             "name: a\nversion: 1\nbinaries:\n- {name: x, path: x, dst: /usr/bin}\n- {name: x, path: y, dst: /usr/bin, archs: [arm64]}",
             &["m.yaml:5:1: bin `x` for arm64 stands here a second time; the first is on line 4"],
         ),
-        (
-            "name: a\nversion: 1\npackages: {workr: [x]}",
-            &["m.yaml:3:11: `packages` needs `repos`", "m.yaml:3:12: unknown role `workr`"],
-        ),
+        ("name: a\nversion: 1\npackages: {workr: [x]}", &["m.yaml:3:12: unknown role `workr`"]),
         (
             "name: a\nversion: 1\nrepos: [{name: d, type: deb, from: system}]\npackages: {etcd: ['x >> ', 'y ~ 3']}",
             &["m.yaml:4:19: `x >>` needs one version after `>`", "m.yaml:4:28: `y ~ 3` is not `name` or"],

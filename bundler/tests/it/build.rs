@@ -310,8 +310,14 @@ fn places_that_cannot_be_written_are_named() {
 fn a_full_disk_leaves_no_half_file() {
     let world = local();
     world.write("bin/amd64/tool", elf(AMD64, &"x".repeat(100)));
-    let noise: Vec<u8> =
-        (0..3_000_000_u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u8).collect();
+    let mut state = 1_u64;
+    let noise = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    });
+    let noise: Vec<u8> = noise.take(3_000_000).collect();
     world.write("conf/net.conf", noise);
     let small = world.path("small");
     std::fs::create_dir(&small).unwrap();

