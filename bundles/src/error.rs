@@ -116,6 +116,7 @@ impl Error {
                 Some("give the parent with `--base`, or `eggo-bundle merge` the two".into())
             }
             Error::WrongBase { .. } => Some("a delta fits only the bundle it was made from".into()),
+            Error::Write { source, .. } => crate::output::hint(source),
             Error::Part(bad) => bad.hint(),
             _ => None,
         }

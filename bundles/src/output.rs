@@ -59,6 +59,17 @@ pub fn write_whole(target: &Path, bytes: &[u8]) -> io::Result<()> {
     output.finish()
 }
 
+/// What to do about a disk that does not take a file.
+pub fn hint(error: &io::Error) -> Option<String> {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Some("free some space or write to another disk".into()),
+        io::ErrorKind::FileTooLarge => Some(
+            "this disk takes no file of that size; write it elsewhere and use `eggo-bundle split`".into(),
+        ),
+        _ => None,
+    }
+}
+
 fn folder_of(target: &Path) -> &Path {
     match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -19,7 +19,7 @@ pub use item::ItemReader;
 pub use pipe::{OpenPipe, Pipe};
 
 use crate::entries::{self, Entries, FULL_SIGNATURE, Front, INDEX, SIGNATURE};
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::index::{Index, Item};
 use crate::keys::{PublicKey, SecretKey, TrustedKeys};
 use crate::rules::{self, LONGEST_INDEX, LONGEST_SIGNATURE};
@@ -116,10 +116,7 @@ impl Bundle<Unverified> {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let archive = Archive::open(path)?;
         let mut members = archive.members_from(0);
-        let index = front::read(&mut members, INDEX, LONGEST_INDEX).map_err(|error| match error {
-            Error::Refused { why: Refusal::Unlisted(_), path } => Error::NotABundle { path },
-            other => other,
-        })?;
+        let index = front::read(&mut members, INDEX, LONGEST_INDEX).map_err(front::not_a_bundle)?;
         let signature = front::read(&mut members, SIGNATURE, LONGEST_SIGNATURE)?;
         let next = members.number;
         let signature = String::from_utf8_lossy(&signature).into_owned();

@@ -4,7 +4,7 @@
 use crate::entries::{Entry, INDEX, MEMBER, SBOM, SIGNATURE, SUMS};
 use crate::gzip::Encoder;
 use crate::index::Item;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress::{Progress, Task};
 use crate::seal::Sealed;
 use crate::table::{self, Member};
@@ -110,9 +110,7 @@ impl WriteError {
                 "the file changed after it was looked at; remove `{}` and build again",
                 file.display()
             )),
-            Self::Output { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space or write to another disk".into())
-            }
+            Self::Output { source, .. } => output::hint(source),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::entries::{BLOCK, Entry, MEMBER};
 use crate::error::{Error, Refusal};
+use crate::gzip::BadMember;
 use crate::rules::printable;
 use crate::tape;
 use std::path::Path;
@@ -47,4 +48,15 @@ pub fn read(members: &mut dyn Members, name: &str, limit: u64) -> Result<Vec<u8>
     }
     bytes.truncate(end);
     Ok(bytes.split_off(header.len()))
+}
+
+/// What does not begin like a bundle is no bundle, rather than a damaged one.
+pub fn not_a_bundle(error: Error) -> Error {
+    match error {
+        Error::Refused {
+            path,
+            why: Refusal::Unlisted(_) | Refusal::Header(_) | Refusal::Member { why: BadMember::Header, .. },
+        } => Error::NotABundle { path },
+        other => other,
+    }
 }

@@ -41,11 +41,7 @@ impl Pipe {
     /// `name` is what errors call it.
     pub fn open(input: impl Read + Send + 'static, name: &Path) -> Result<Self, Error> {
         let mut stream = Stream::new(Box::new(input), name);
-        let index = front::read(&mut stream, INDEX, LONGEST_INDEX).map_err(|error| match error {
-            // Whatever this is, it does not begin like a bundle.
-            Error::Refused { path, .. } => Error::NotABundle { path },
-            other => other,
-        })?;
+        let index = front::read(&mut stream, INDEX, LONGEST_INDEX).map_err(front::not_a_bundle)?;
         let signature = front::read(&mut stream, SIGNATURE, LONGEST_SIGNATURE)?;
         let signature = String::from_utf8_lossy(&signature).into_owned();
         Ok(Self { stream, front: OwnedFront { index, signature, full_signature: None } })
