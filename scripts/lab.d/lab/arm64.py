@@ -12,7 +12,7 @@ import shutil
 
 from . import debian
 from .process import LabError, run, say
-from .settings import SUITE, cache
+from .settings import CACHE, SUITE, cache
 
 RECIPE = 5  # raise it when adapt() changes
 ENTRY = "/proc/sys/fs/binfmt_misc/eggo-lab-aarch64"
@@ -57,9 +57,13 @@ def register():
 
 
 def unregister():
+    """Only what was registered from this cache: labs of another one may live on."""
     if os.path.exists(ENTRY):
-        with open(ENTRY, "w") as file:
-            file.write("-1")
+        with open(ENTRY) as file:
+            ours = f"interpreter {CACHE}/" in file.read()
+        if ours:
+            with open(ENTRY, "w") as file:
+                file.write("-1")
 
 
 def adapt(root):
