@@ -172,7 +172,7 @@ def compile_with_progress(what, log, command, **options):
     """Run a build at the lowest priority, and count the packages that it compiles."""
     say(f"{what}: building (log: {log})")
     with open(log, "wb") as file:
-        process = subprocess.Popen(["nice", "-n", "19", *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
+        process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "nice", "-n", "19", *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
     told = time.monotonic()
     while True:
         try:

@@ -6,6 +6,7 @@ A host is a bare node: sshd, systemd, sudo, tar, iproute2, the package manager, 
 """
 
 import fcntl
+import glob
 import hashlib
 import os
 import platform
@@ -90,7 +91,8 @@ def debootstrap(kind, path):
     os.makedirs(debs, exist_ok=True)
     with scratch() as root:
         run(
-            "mmdebstrap", f"--arch={arch}", "--variant=minbase", "--quiet", f"--include={','.join(packages)}",
+            # should this script be killed, mmdebstrap ends too, and unmounts what it mounted
+            "setpriv", "--pdeathsig", "TERM", "mmdebstrap", f"--arch={arch}", "--variant=minbase", "--quiet", f"--include={','.join(packages)}",
             "--aptopt=Acquire::Languages \"none\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=force-unsafe-io", "--skip=cleanup/apt/cache", "--skip=check/qemu",
             f"--setup-hook=mkdir -p \"$1/var/cache/apt/archives\"; cp -n {debs}/*.deb \"$1/var/cache/apt/archives/\" 2>/dev/null || true",
@@ -200,7 +202,10 @@ class scratch:
 
     def __enter__(self):
         os.makedirs(CACHE, exist_ok=True)
-        self.outer = tempfile.mkdtemp(prefix="scratch-", dir=CACHE)
+        for left in glob.glob(os.path.join(CACHE, "scratch-*-*")):
+            if not os.path.exists(f"/proc/{os.path.basename(left).split('-')[1]}"):  # its maker was killed
+                run("rm", "-rf", "--one-file-system", left)
+        self.outer = tempfile.mkdtemp(prefix=f"scratch-{os.getpid()}-", dir=CACHE)
         self.root = os.path.join(self.outer, "root")
         os.makedirs(self.root, mode=0o755)
         return self.root
