@@ -123,9 +123,9 @@ pub fn request(args: Args, global: &Global) -> Result<(InstallRequest, std::path
 }
 
 /// Shows the plan, and asks where a person can answer.
-struct Ask {
-    yes: bool,
-    format: Format,
+pub struct Ask {
+    pub yes: bool,
+    pub format: Format,
 }
 
 impl Confirm for Ask {

@@ -24,6 +24,7 @@ mod schema;
 mod state;
 mod status;
 mod template;
+mod upgrade;
 mod validate;
 mod verify;
 mod view;
@@ -102,6 +103,7 @@ enum Command {
     Verify(verify::Args),
     Join(join::Args),
     Delete(delete::Args),
+    Upgrade(upgrade::Args),
     Status(status::Args),
     Certs(certs::Args),
     Etcd(etcd::Args),
@@ -152,6 +154,7 @@ fn run(cli: Cli) -> Result<(), Report> {
         Command::Verify(args) => verify::run(args, &global),
         Command::Join(args) => join::run(args, &global),
         Command::Delete(args) => delete::run(args, &global),
+        Command::Upgrade(args) => upgrade::run(args, &global),
         Command::Status(args) => status::run(args, &global),
         Command::Certs(args) => certs::run(args, &global),
         Command::Etcd(args) => etcd::run(args, &global),

@@ -9,7 +9,7 @@ pub mod system;
 
 pub use files::{Placement, placements};
 pub use images::absent_images;
-pub use phases::{HasNodes, images as images_phase, phases};
+pub use phases::{HasNodes, images as images_phase, install_node, phases};
 
 use crate::config::{self, Config};
 use crate::distribute::Source;

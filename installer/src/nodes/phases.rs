@@ -157,3 +157,10 @@ async fn install_files(all: &Nodes) -> Result<(), PhaseError> {
 async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
     all.run.on_each(&all.nodes, AT_ONCE, |node| images::load(all, node)).await
 }
+
+/// Everything that one node is to have, for operations that go node by node.
+pub async fn install_node(all: &Nodes, node: &Node) -> Result<(), Report> {
+    install_on(&all.run, node).await?;
+    files::install(all, node).await?;
+    images::load(all, node).await
+}

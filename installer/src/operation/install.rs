@@ -57,8 +57,8 @@ pub struct Installed {
 
 /// What the phases of an install work on.
 pub struct Deployment {
-    nodes: Nodes,
-    cluster: Cluster,
+    pub(super) nodes: Nodes,
+    pub(super) cluster: Cluster,
 }
 
 impl HasNodes for Deployment {
@@ -84,36 +84,43 @@ pub fn phases() -> Vec<Phase<Deployment>> {
 
 /// Runs it.
 pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<Installed, Report> {
-    let InstallRequest { config, access, index, source, state, options, events } = request;
     let phases = phases();
+    let InstallRequest { config, access, index, state, options, events, .. } = &request;
     options.selection.check(&phases)?;
-    let journal = Journal::open(&state)?;
-    let surveyed = survey(&config.hosts, &access, &events).await?;
-    let plan = plan_for(&config, &index, &surveyed, options.plan)?;
-    let verdict = judge(&config, &surveyed, &plan, Some(&journal), &options.ignore).await;
-    tell(&verdict, &events);
+    let journal = Journal::open(state)?;
+    let surveyed = survey(&config.hosts, access, events).await?;
+    let plan = plan_for(config, index, &surveyed, options.plan)?;
+    let verdict = judge(config, &surveyed, &plan, Some(&journal), &options.ignore).await;
+    tell(&verdict, events);
     verdict.decide()?;
     if !confirm.confirm(&plan, &verdict) {
         return Err(Report::new("stopped: nothing was changed"));
     }
+    let (selection, bundle) = (options.selection.clone(), format!("{} {}", index.name, index.version));
+    let deployment = prepared(request, journal, surveyed, plan);
+    let run = deployment.nodes.run.clone();
+    run.begin("install", Some(bundle)).await?;
+    run_list(&phases, &selection, &run, &deployment).await?;
+    Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
+}
+
+/// Everything that phases work on, out of what was found and decided.
+pub(super) fn prepared(
+    request: InstallRequest,
+    journal: Journal,
+    surveyed: Vec<Surveyed>,
+    plan: Plan,
+) -> Deployment {
+    let InstallRequest { config, index, source, state, events, .. } = request;
     let config = Arc::new(with_addons(&config, &plan));
     let run = Arc::new(Run::new(journal, events));
-    run.begin("install", Some(format!("{} {}", index.name, index.version))).await?;
-    let shelf = Arc::new(Shelved { index: index.clone(), source: source.clone() });
+    let shelf = Arc::new(Shelved { index, source: source.clone() });
     let cluster_nodes =
         surveyed.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone())).collect();
-    let deployment = Deployment {
+    Deployment {
         cluster: Cluster::new(config.clone(), cluster_nodes, run.clone(), shelf, state),
-        nodes: Nodes {
-            config,
-            nodes: with_plans(surveyed, &plan),
-            plan: Arc::new(plan),
-            run: run.clone(),
-            source,
-        },
-    };
-    run_list(&phases, &options.selection, &run, &deployment).await?;
-    Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
+        nodes: Nodes { config, nodes: with_plans(surveyed, &plan), plan: Arc::new(plan), run, source },
+    }
 }
 
 /// deploy.yaml may leave the choice of manifests to the bundle.
@@ -156,7 +163,7 @@ pub fn plan_for(
     Ok(plan::plan(config, index, &known, options)?)
 }
 
-async fn judge(
+pub(super) async fn judge(
     config: &Config,
     surveyed: &[Surveyed],
     plan: &Plan,
@@ -179,7 +186,7 @@ async fn judge(
 }
 
 /// What does not stop the install is still said.
-fn tell(verdict: &Verdict, events: &Arc<dyn Sink>) {
+pub(super) fn tell(verdict: &Verdict, events: &Arc<dyn Sink>) {
     for finding in verdict.findings.iter().filter(|finding| finding.level != preflight::Level::Error) {
         events.event(Event::warning(
             Some(&finding.node),

@@ -9,6 +9,7 @@ mod install;
 pub mod kept;
 mod life;
 mod survey;
+mod upgrade;
 
 pub use access::{Access, Prompts};
 pub use cleanup::{CleanupRequest, cleanup};
@@ -17,3 +18,4 @@ pub use install::{
 };
 pub use life::{LifeRequest, backup, certificates, delete, renew, restore, status};
 pub use survey::{Surveyed, connect, facts_of, survey};
+pub use upgrade::upgrade;

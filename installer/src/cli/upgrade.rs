@@ -1,0 +1,40 @@
+//! `eggo-install upgrade`
+
+use super::{Format, Global, install, output, runtime};
+use crate::cluster::upgrade::Options;
+use crate::operation;
+use eggo_terminal::Report;
+use serde_json::json;
+
+/// Bring a running cluster to the version that a newer bundle carries.
+///
+/// Content goes to all nodes first. Then etcd is backed up, and the control plane is upgraded one
+/// node after the other, the workers in batches, drained before. A node that does not come back gets
+/// its former programs again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  eggo-install upgrade new.tar.gz -f deploy.yaml\n  \
+    eggo-install upgrade delta.tar.gz --base old.tar.gz -f deploy.yaml --batch 3")]
+pub struct Args {
+    /// How many workers are drained at the same time
+    #[arg(long, value_name = "N", default_value_t = Options::default().batch)]
+    batch: usize,
+
+    #[command(flatten)]
+    install: install::Args,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let confirm = install::Ask { yes: args.install.yes, format: global.format };
+    let (request, _) = install::request(args.install, global)?;
+    let rolling = Options { batch: args.batch, ..Options::default() };
+    let done = runtime()?.block_on(operation::upgrade(request, rolling, &confirm))?;
+    match global.format {
+        Format::Json => {
+            let event = json!({"event": "done", "nodes": done.nodes, "changed": done.changed});
+            output::text_out(&format!("{event}\n"))
+        }
+        Format::Table => {
+            output::text_out(&format!("done: {} changes on {} nodes\n", done.changed, done.nodes))
+        }
+    }
+}

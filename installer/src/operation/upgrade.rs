@@ -1,0 +1,110 @@
+//! Another version of a running cluster: connect → facts → plan → preflight → content everywhere →
+//! node by node.
+
+use super::install::{Confirm, InstallRequest, Installed, judge, phases, plan_for, prepared, tell};
+use super::survey;
+use crate::cluster;
+use crate::cluster::deploy::Work;
+use crate::cluster::upgrade::{self, Install};
+use crate::cluster::version::Version;
+use crate::events::Event;
+use crate::journal::Journal;
+use crate::nodes::{self, Nodes};
+use crate::phases::{Selection, run_list};
+use eggo_bundles::Index;
+use eggo_terminal::Report;
+
+/// What a bundle needs before any node is touched: its content on all of them, and the package
+/// managers' word that it fits.
+const FIRST: [&str; 2] = ["distribute", "simulate"];
+
+/// Brings the cluster to the version that the bundle carries. A node that does not come back gets
+/// its former programs again.
+pub async fn upgrade(
+    request: InstallRequest,
+    rolling: upgrade::Options,
+    confirm: &dyn Confirm,
+) -> Result<Installed, Report> {
+    let to = version(&request.index)?;
+    if !request.state.is_dir() {
+        let message = format!("no cluster `{}` was installed from this machine", request.config.cluster_id);
+        return Err(Report::new(message).hinted("eggo-install BUNDLE -f deploy.yaml installs one"));
+    }
+    let journal = Journal::open(&request.state)?;
+    let surveyed = survey(&request.config.hosts, &request.access, &request.events).await?;
+    let plan = plan_for(&request.config, &request.index, &surveyed, request.options.plan)?;
+    let verdict = judge(&request.config, &surveyed, &plan, Some(&journal), &request.options.ignore).await;
+    tell(&verdict, &request.events);
+    verdict.decide()?;
+    let events = request.events.clone();
+    let deployment = prepared(request, journal, surveyed, plan);
+    let changes = upgrade::plan(&deployment.cluster, to).await?;
+    for change in changes.masters.iter().chain(&changes.workers) {
+        events.event(Event::note(Some(&change.node), format!("{} → {to}", change.from)));
+    }
+    if !confirm.confirm(&deployment.nodes.plan, &verdict) {
+        return Err(Report::new("stopped: nothing was changed"));
+    }
+    let run = deployment.nodes.run.clone();
+    run.begin("upgrade", Some(to.to_string())).await?;
+    let first = Selection { only: FIRST.map(String::from).into(), ..Selection::default() };
+    run_list(&phases(), &first, &run, &deployment).await?;
+    let result = upgrade::run(&deployment.cluster, &Content(&deployment.nodes), rolling).await;
+    result.map_err(|error| error.report("Upgrade"))?;
+    Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
+}
+
+/// The version of Kubernetes in a bundle.
+fn version(index: &Index) -> Result<Version, Report> {
+    let programs = ["kube-apiserver", "kubernetes-master", "kubelet", "kubernetes-node"];
+    let items = programs.iter().filter_map(|name| index.items.iter().find(|item| item.name == *name));
+    let found = items.map(|item| item.version.as_str()).find_map(|version| version.parse().ok());
+    found.ok_or_else(|| {
+        Report::new("the bundle does not say which version of Kubernetes it carries")
+            .note(format!("neither of {} has a version in its index", programs.join(", ")))
+            .hinted("build it from a manifest that gives its binaries a version")
+    })
+}
+
+/// Puts what was distributed in place, on one node.
+struct Content<'a>(&'a Nodes);
+
+impl Install for Content<'_> {
+    fn install<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
+        Box::pin(async move {
+            let known = self.0.nodes.iter().find(|known| known.host.name == node.host.name);
+            match known {
+                Some(known) => nodes::install_node(self.0, known).await,
+                None => Err(Report::new(format!("{} is not in the plan", node.host.name))),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eggo_bundles::{Arch, Digest, Item, Kind};
+
+    #[test]
+    fn a_bundle_says_which_kubernetes_it_carries() {
+        let item = |name: &str, version: &str| Item {
+            path: format!("amd64/bin/{name}"),
+            arch: Arch::Amd64,
+            kind: Kind::Bin,
+            name: name.into(),
+            version: version.into(),
+            size: 0,
+            sha256: Digest::of(b""),
+            roles: vec![],
+            dst: None,
+            mode: None,
+            link: None,
+            requires: vec![],
+            source: Default::default(),
+        };
+        let with = |items| version(&Index::new("b", "1", vec![Arch::Amd64]).with_items(items));
+        assert_eq!(with(vec![item("kubelet", "v1.21.4")]).unwrap(), "1.21.4".parse().unwrap());
+        assert!(with(vec![item("kubelet", "")]).is_err());
+    }
+}
