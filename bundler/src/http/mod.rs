@@ -13,6 +13,7 @@ pub use error::{Error, shown};
 pub use metadata::{Freshness, Metadata};
 pub use reqwest::Method;
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+pub use retry::is_passing;
 
 use bytes::{Bytes, BytesMut};
 use reqwest::redirect::Policy;
@@ -209,6 +210,11 @@ impl Http {
             }
             attempt += 1;
         }
+    }
+
+    /// Sends a request once: for those that must not be repeated without looking first.
+    pub async fn send_once(&self, request: &Request) -> Result<Response, Error> {
+        self.attempt(request).await
     }
 
     /// A GET that must succeed.

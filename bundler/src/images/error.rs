@@ -43,6 +43,10 @@ pub enum Error {
         /// One for each server, in the order they were asked.
         errors: Vec<registry::Error>,
     },
+    #[error("cannot push to `{target}`: {}", with_causes(.source))]
+    Push { target: String, source: registry::Error },
+    #[error("cannot push to `{0}`: a push needs a tag, and no digest")]
+    PushToDigest(String),
     #[error("`{}`: {reason}", .path.display())]
     Local { path: PathBuf, reason: String },
     #[error("`{}` has no image `{image}`", .path.display())]
@@ -83,6 +87,7 @@ impl Explain for Error {
                 notes.extend(last.notes());
                 notes
             }
+            Self::Push { source, .. } => source.notes(),
             Self::Cache(error) => error.notes(),
             _ => Vec::new(),
         }
@@ -100,6 +105,7 @@ impl Explain for Error {
                 "check its spelling, and that you may read it: `skopeo inspect docker://{image}`"
             )),
             Self::Registry { errors, .. } => errors.last()?.hint(),
+            Self::Push { source, .. } => source.hint(),
             Self::NotInArchive { .. } => {
                 Some("name one of those, or leave `name` out to take all".to_string())
             }

@@ -361,7 +361,12 @@ fn import(path: &Path, size: u64, tools: Tools<'_>) -> Result<BTreeMap<String, S
     tools.progress.finish(task);
     result.map_err(|error| match error {
         archive::Error::Visitor(source) => match source.downcast::<crate::cache::Error>() {
-            Ok(error) => Error::Cache(*error),
+            Ok(error) => match *error {
+                crate::cache::Error::Content { source } => {
+                    bad(path, format!("it cannot be read to its end: {source}"))
+                }
+                error => Error::Cache(error),
+            },
             Err(other) => bad(path, other.to_string()),
         },
         other => bad(path, other.to_string()),

@@ -12,6 +12,7 @@ mod documents;
 mod error;
 mod local;
 mod pull;
+mod push;
 mod reference;
 mod registries;
 mod registry;
@@ -20,6 +21,7 @@ mod resolve;
 pub use contents::{Contents, contents};
 pub use credentials::{Credential, Credentials};
 pub use error::Error;
+pub use push::{Artifact, ArtifactFile, Pushed, push};
 pub use reference::{BadReference, Reference};
 pub use registries::Registries;
 
@@ -31,6 +33,7 @@ use local::Local;
 use pull::Servers;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Requests in flight: enough to hide a registry's latency, few enough not to be throttled.
 const AT_ONCE: usize = 6;
@@ -102,13 +105,20 @@ pub async fn fetch(
     }
     // The largest first, so that none is left alone at the end.
     work.sort_by_key(|(_, blob)| std::cmp::Reverse(blob.size));
-    let servers = &servers;
-    stream::iter(work.into_iter().map(Ok))
-        .try_for_each_concurrent(AT_ONCE, |(image, blob)| async move {
-            let reference: Reference = image.name.parse()?;
-            servers.repository(&reference, tools.cache)?.fetch(&blob, tools.progress).await
-        })
-        .await
+    let (servers, failed) = (&servers, &AtomicBool::new(false));
+    let downloads = stream::iter(work).map(|(image, blob)| async move {
+        if failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let reference: Reference = image.name.parse()?;
+        let result = servers.repository(&reference, tools.cache)?.fetch(&blob, tools.progress).await;
+        failed.fetch_or(result.is_err(), Ordering::Relaxed);
+        result
+    });
+    // After a failure nothing new begins, but what is under way is brought home: the next run
+    // need not fetch it again.
+    let results: Vec<Result<(), Error>> = downloads.buffer_unordered(AT_ONCE).collect().await;
+    results.into_iter().collect()
 }
 
 /// Locks every image of local archives under the name it has there; all of them are then in

@@ -54,6 +54,13 @@ pub enum Access {
     Push,
 }
 
+/// May a request be sent again after a failure?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Freely,
+    Never,
+}
+
 /// A server and the tokens it gave us. Shared by all downloads from it.
 pub struct Registry {
     http: Http,
@@ -68,6 +75,12 @@ struct Token {
     expires: Option<Instant>,
 }
 
+/// What to carry from now on, and whether the server gave it just now and to us.
+struct Granted {
+    header: HeaderValue,
+    fresh: bool,
+}
+
 impl Registry {
     pub fn new(http: Http, endpoint: Endpoint, credentials: Credentials) -> Self {
         Self { http, endpoint, credentials, tokens: Mutex::default() }
@@ -78,26 +91,49 @@ impl Registry {
     }
 
     /// Sends a request for a repository; every status but 401 is the caller's to judge.
-    pub async fn send(
+    pub async fn send(&self, repository: &str, access: Access, request: Request) -> Result<Response, Error> {
+        self.send_as(Repeat::Freely, repository, access, request).await
+    }
+
+    /// As [`Registry::send`], but a failure is not followed by another try. (A 401 is: the
+    /// server has not looked at the request.)
+    pub async fn send_once(
         &self,
+        repository: &str,
+        access: Access,
+        request: Request,
+    ) -> Result<Response, Error> {
+        self.send_as(Repeat::Never, repository, access, request).await
+    }
+
+    async fn send_as(
+        &self,
+        repeat: Repeat,
         repository: &str,
         access: Access,
         mut request: Request,
     ) -> Result<Response, Error> {
         let scope = scope(repository, access);
         let mut used = self.token(&scope).await;
-        for last in [false, true] {
+        let mut fresh = false;
+        loop {
             self.carry(&mut request.headers, &request.url, used.as_ref());
-            let response = self.http.send(&request).await?;
+            let response = match repeat {
+                Repeat::Freely => self.http.send(&request).await?,
+                Repeat::Never => self.http.send_once(&request).await?,
+            };
             if response.status != 401 {
                 return Ok(response);
             }
-            if last {
-                break;
+            let granted = match fresh {
+                true => None,
+                false => self.authorise(repository, &scope, &response.headers, used.as_ref()).await?,
+            };
+            match granted {
+                Some(granted) => (used, fresh) = (Some(granted.header), granted.fresh),
+                None => return Err(self.denied(repository, access).await),
             }
-            used = self.authorise(repository, &scope, &response.headers, used.as_ref()).await?;
         }
-        Err(self.denied(repository, access).await)
     }
 
     /// Fetches a blob into the cache. A token that expires midway is renewed and the
@@ -112,6 +148,7 @@ impl Registry {
         let scope = scope(repository, Access::Pull);
         let mut used = self.token(&scope).await;
         let counted = Counted { inner: progress, bytes: AtomicU64::new(0) };
+        // How far the download was when it got a token of its own.
         let mut renewed_at = None;
         loop {
             if let Some(url) = download.urls.first().cloned() {
@@ -121,13 +158,15 @@ impl Registry {
                 Err(HttpError::Status { status: 401, headers, .. }) => headers,
                 other => return Ok(other?),
             };
-            // A fresh token that brought no byte is a no.
             let bytes = counted.bytes.load(Ordering::Relaxed);
-            if renewed_at == Some(bytes) {
-                return Err(self.denied(repository, Access::Pull).await);
-            }
-            renewed_at = Some(bytes);
-            used = self.authorise(repository, &scope, &headers, used.as_ref()).await?;
+            // A fresh token that brought no byte is a no.
+            let granted = match renewed_at == Some(bytes) {
+                true => None,
+                false => self.authorise(repository, &scope, &headers, used.as_ref()).await?,
+            };
+            let Some(granted) = granted else { return Err(self.denied(repository, Access::Pull).await) };
+            renewed_at = granted.fresh.then_some(bytes);
+            used = Some(granted.header);
         }
     }
 
@@ -158,12 +197,12 @@ impl Registry {
         scope: &str,
         answer: &HeaderMap,
         stale: Option<&HeaderValue>,
-    ) -> Result<Option<HeaderValue>, Error> {
+    ) -> Result<Option<Granted>, Error> {
         let mut tokens = self.tokens.lock().await;
         if let Some(token) = tokens.get(scope)
             && Some(&token.header) != stale
         {
-            return Ok(Some(token.header.clone()));
+            return Ok(Some(Granted { header: token.header.clone(), fresh: false }));
         }
         let (credential, _) = self.credentials.find(&self.endpoint.registry, repository).await;
         let token = match (challenge::parse(answer), credential) {
@@ -181,7 +220,7 @@ impl Registry {
         };
         let header = token.header.clone();
         tokens.insert(scope.to_string(), token);
-        Ok(Some(header))
+        Ok(Some(Granted { header, fresh: true }))
     }
 
     async fn fetch_token(
