@@ -1,59 +1,89 @@
 """Build, build of compressed payload, verify, read one item."""
+import functools
+import http.server
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 
 # Where a machine has real payload: packages that apt fetched, and programs.
 PROGRAMS = ["/usr/bin", "/usr/lib", "/usr/local"]
 
 
 def rows(bench):
-    if not bench.need("tar", "pigz", "sha256sum", "gzip"):
+    names = ["build", "build, compressed payload", "verify", "read one item"]
+    if not any(bench.wanted(name) for name in names) or not bench.need("tar", "pigz", "sha256sum", "gzip"):
         return
-    pack = bench.build("eggo-bundles", "--example", "pack") / "examples/pack"
+    program = bench.build("eggo-bundle") / "eggo-bundle"
+    bench.run([program, "keygen", "--no-password", "-o", bench.work / "key"])
     mixed = payload(bench, "mixed", programs=bench.options.size // 2)
     packed = payload(bench, "packed", programs=0)
-    for folder in (mixed, packed):
-        subprocess.run([pack, "index", folder, f"{folder}.tar.gz"], check=True)
 
+    build_mixed = locked(bench, program, mixed)
     bench.row(
         "build",
-        ours=[pack, "seal", mixed, f"{mixed}.tar.gz"],
-        theirs=[
+        ours=build_mixed,
+        theirs=(
             f"tar cf - -C {mixed} . | pigz -1 > {bench.work}/theirs.tar.gz",
             f"find {mixed} -type f -print0 | xargs -0 sha256sum > {bench.work}/sums",
-        ],
+        ),
         limit=0.3,
     )
     bench.row(
         "build, compressed payload",
-        ours=[pack, "seal", packed, f"{packed}.tar.gz"],
+        ours=locked(bench, program, packed),
         theirs=[sys.executable, "-c", READ_HASH_WRITE, packed, bench.work / "copy"],
         limit=1.3,
     )
     bundle = f"{mixed}.tar.gz"
-    subprocess.run([pack, "seal", mixed, bundle], check=True, stderr=subprocess.DEVNULL)
+    bench.run(build_mixed)
     extracted = bench.work / "extracted"
     bench.row(
         "verify",
-        ours=[pack, "verify", bundle],
+        ours=[program, "verify", bundle, "--pubkey", bench.work / "key.pub"],
         theirs=f"rm -rf {extracted} && mkdir {extracted} && tar xzf {bundle} -C {extracted} "
         f"&& cd {extracted} && sha256sum -c --quiet SHA256SUMS",
         limit=0.2,
     )
-    last = sorted(path.relative_to(mixed) for path in mixed.rglob("*") if path.is_file())[-1]
-    item = f"amd64/file/{last}"
+    listed = subprocess.run(["tar", "tzf", bundle], check=True, stdout=subprocess.PIPE, text=True).stdout
+    item = listed.splitlines()[-1]
     bench.row(
         "read one item",
-        ours=[pack, "read", bundle, item],
-        theirs=["tar", "xzOf", bundle, item],
+        ours=[program, "extract", bundle, "--pubkey", bench.work / "key.pub", "-C", bench.work / "one", item],
+        theirs=["tar", "xzf", bundle, "-C", bench.work, item],
         limit=0.01,
     )
 
 
-# The least that a build of payload which cannot shrink must do, by the fastest tool at hand.
+def locked(bench, program, folder):
+    """Fetches every file of the folder into the cache; gives the command that builds from it."""
+    manifest = folder.with_suffix(".yaml")
+    cache = bench.work / "cache"
+    handler = functools.partial(Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        files = "".join(
+            f"  - {{name: {path.name}, dst: /tmp, url: \"{url}/{path.name}\"}}\n" for path in sorted(folder.iterdir())
+        )
+        manifest.write_text(f"name: {folder.name}\nversion: 1.0.0\narchs: [amd64]\nfiles:\n{files}")
+        base = [program, "build", "-m", manifest, "--key", bench.work / "key", "--cache-dir", cache]
+        base += ["-o", f"{folder}.tar.gz"]
+        subprocess.run([*base], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server.shutdown()
+    return [*base, "--locked", "--offline"]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+
+# The least that a build of payload which cannot shrink must do.
 READ_HASH_WRITE = """
 import hashlib, os, sys
 buffer = bytearray(1 << 20)
@@ -79,12 +109,11 @@ def payload(bench, name, programs):
     filled += take(folder, debs(bench), size - filled)
     # What the machine has is not enough: the same again under other bytes.
     copy = 0
+    originals = sorted(folder.iterdir())
     while filled < size:
         copy += 1
-        for path in sorted(folder.iterdir()):
-            if filled >= size:
-                break
-            if not path.name.startswith("copy-"):
+        for path in originals:
+            if filled < size:
                 data = path.read_bytes() + str(copy).encode()
                 (folder / f"copy-{copy}-{path.name}").write_bytes(data)
                 filled += len(data)
@@ -96,7 +125,8 @@ def take(folder, files, size):
     for number, path in enumerate(files):
         if filled >= size:
             break
-        shutil.copyfile(path, folder / f"{number:05}-{path.name}")
+        name = "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in path.name)
+        shutil.copyfile(path, folder / f"{number:05}-{name}")
         filled += path.stat().st_size
     return filled
 
@@ -124,9 +154,10 @@ def debs(bench):
     found = sorted(pathlib.Path("/var/cache/apt/archives").glob("*.deb"))
     if sum(path.stat().st_size for path in found) < 64 << 20:
         folder = bench.work / "debs"
-        folder.mkdir(exist_ok=True)
-        names = ["linux-image-amd64", "golang-1.19-go", "llvm-14", "libllvm14", "qemu-system-x86", "docker.io"]
-        for name in names:
-            subprocess.run(["apt-get", "download", name], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not folder.exists():
+            folder.mkdir()
+            for name in ["golang-1.19-go", "llvm-14", "libllvm14", "qemu-system-x86", "docker.io"]:
+                fetch = ["apt-get", "download", name]
+                subprocess.run(fetch, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         found += sorted(folder.glob("*.deb"))
     return found
