@@ -4,7 +4,7 @@ use super::output::{self, Format};
 use crate::contents::{self, Difference};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
-use eggo_bundles::{Index, seal_delta, write};
+use eggo_bundles::{Index, write};
 use eggo_terminal::{Report, Size, Table, Watch};
 use std::path::PathBuf;
 
@@ -41,7 +41,8 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let key = keys::signing_key(args.key.as_deref(), watch)?;
     let old = args.trust.verified_by(&args.old, key.public())?;
     let new = args.trust.verified_by(&args.new, key.public())?;
-    let sealed = seal_delta(new.index().full(), old.index(), &key).map_err(Error::from)?;
+    // Its own signature goes along, so that a merge gives the very same file, whoever signed it.
+    let sealed = new.delta_from(&old, &key).map_err(Error::from)?;
     let written = write(out, &sealed, &new, watch).map_err(Error::from)?;
     watch.note(&format!(
         "wrote `{}`: {}, from {} to {}",
