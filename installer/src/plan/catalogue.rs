@@ -67,9 +67,10 @@ impl Catalogue {
         self.assumed.contains(&(arch, package.to_string()))
     }
 
-    /// eggo's tarballs hold archives of images, whose content nobody lists.
+    /// Whether the bundle says which images it has. eggo's tarballs hold archives whose content
+    /// nobody lists, and a bundle without any image leaves them to the nodes.
     pub fn images_are_listed(&self) -> bool {
-        !self.images.is_empty() || !self.items.iter().any(|item| item.kind == Kind::Image)
+        !self.images.is_empty()
     }
 }
 
