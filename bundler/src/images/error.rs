@@ -106,9 +106,7 @@ impl Explain for Error {
             )),
             Self::Registry { errors, .. } => errors.last()?.hint(),
             Self::Push { source, .. } => source.hint(),
-            Self::NotInArchive { .. } => {
-                Some("name one of those, or leave `name` out to take all".to_string())
-            }
+            Self::NotInArchive { .. } => Some("name one of those".to_string()),
             Self::Changed { .. } => Some("run `eggo-bundle lock` again".to_string()),
             _ => None,
         }
