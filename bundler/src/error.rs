@@ -36,7 +36,12 @@ pub enum Error {
     AddonChanged { name: String, from: String },
     /// Who wanted what failed.
     #[error("{inner}")]
-    Asked { inner: Box<Error>, what: String, place: String },
+    Asked {
+        #[source]
+        inner: Box<Error>,
+        what: String,
+        place: String,
+    },
     #[error(transparent)]
     Archive(#[from] archive::Error),
     #[error("nothing in `{}` tells which arch it is for", .path.display())]

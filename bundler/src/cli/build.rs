@@ -4,6 +4,8 @@ use super::network::NetworkArgs;
 use super::open::TrustArgs;
 use crate::Tools;
 use crate::build::{self, Options};
+use crate::error::Error;
+use crate::manifest::Manifest;
 use crate::resolve::{LockMode, Origin};
 use eggo_bundles::progress::Progress as _;
 use eggo_terminal::{Report, Size, Watch};
@@ -41,6 +43,8 @@ pub struct Args {
 }
 
 pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
+    // A manifest that cannot be read is no reason to make a key.
+    Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
     let key = keys::signing_key(args.key.as_deref(), watch)?;
     let base = match &args.base {
         // Our own key vouches for the parent, too.

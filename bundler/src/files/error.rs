@@ -12,6 +12,7 @@ pub enum Error {
     /// Who wanted what failed.
     #[error("{inner}")]
     Asked {
+        #[source]
         inner: Box<Error>,
         /// Kind, name and arch.
         what: String,

@@ -231,7 +231,7 @@ impl Lock {
     }
 
     pub fn to_text(&self) -> String {
-        let body = toml::to_string(self).expect("a lock has only TOML types");
+        let body = toml::to_string_pretty(self).expect("a lock has only TOML types");
         format!(
             "# Written by `eggo-bundle lock`. Keep it beside the manifest and under version control.\n{body}"
         )
