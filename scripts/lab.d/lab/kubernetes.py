@@ -47,6 +47,11 @@ def build(version, archs=ARCHS):
             else:
                 recipe(version, arch)
                 say(f"kubernetes {version} {arch}: built")
+        if all(built(version, arch) for arch in ARCHS):
+            # gigabytes of source and half-built things that nobody needs any more
+            shutil.rmtree(cache("build", f"kubernetes-{version}"), ignore_errors=True)
+            if version == DEBIAN_VERSION:
+                shutil.rmtree(cache("build", "gocache-1.19"), ignore_errors=True)
 
 
 def from_debian(version, arch):
