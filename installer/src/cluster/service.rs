@@ -55,6 +55,9 @@ impl Service {
             files.push(RemoteFile::new(paths::unit(name), text));
         }
         let fingerprint = fingerprint(&files, &depends);
+        // Undone last first: the folders go at the very end, if they are empty by then.
+        let folders = [paths::KUBERNETES, paths::PKI, "/etc/kubernetes/pki/etcd"];
+        undo.splice(0..0, folders.map(|path| Undo::Folder { path: path.into() }));
         undo.extend(files.iter().map(|file| Undo::file(&file.path)));
         undo.push(Undo::file(format!("{STAMPS}/{name}")));
         undo.push(Undo::unit(name));
