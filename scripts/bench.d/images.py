@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tarfile
+import threading
 
 
 def rows(bench):
@@ -19,9 +20,13 @@ def rows(bench):
         "version: 0.1\nlog: {level: info, formatter: text}\n"
         f"storage: {{filesystem: {{rootdirectory: {bench.work}/registry}}}}\nhttp: {{addr: '127.0.0.1:0'}}\n"
     )
-    registry = subprocess.Popen(["docker-registry", "serve", config], stderr=subprocess.PIPE, text=True)
+    registry = subprocess.Popen(
+        ["docker-registry", "serve", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     try:
         line = next(line for line in registry.stderr if "listening on " in line)
+        # Its log must be read, or it stands still.
+        threading.Thread(target=lambda: [None for _ in registry.stderr], daemon=True).start()
         address = line.split("listening on ")[1].split('"')[0].split(",")[0].split()[0]
         image = f"{address}/bench/image:1"
         copy = ["skopeo", "copy", "-q", "--all"]
