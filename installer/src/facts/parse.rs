@@ -9,6 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const TCP_LISTEN: &str = "0A";
 const UDP_BOUND: &str = "07";
 
+/// Mounted so, or made so by a disk error: ext4 of newer kernels leaves `rw` standing then.
+const READ_ONLY: [&str; 3] = ["ro", "emergency_ro", "shutdown"];
+
 /// Parses the answer; `before` and `after` are this machine's clock around the question.
 pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, String> {
     let sections = sections(text);
@@ -109,7 +112,7 @@ fn mounts(disks: &[&str], mounts: &[&str]) -> Vec<Mount> {
         .filter_map(|line| {
             let mut fields = line.split(' ');
             let (path, options) = (fields.nth(1)?, fields.nth(1)?);
-            options.split(',').any(|option| option == "ro").then(|| unescape(path))
+            options.split(',').any(|option| READ_ONLY.contains(&option)).then(|| unescape(path))
         })
         .collect();
     disks
@@ -232,6 +235,7 @@ mod tests {
         assert_eq!(facts.mount("/var/lib/eggo/store").unwrap().path, "/var/lib");
         assert_eq!(facts.mount("/etc/kubernetes").unwrap().path, "/");
         assert!(facts.mount("/boot/x").unwrap().read_only);
+        assert!(facts.mount("/srv/x").unwrap().read_only);
         assert_eq!(facts.store.whole.values().copied().collect::<Vec<_>>(), [12345]);
         assert_eq!(facts.store.incoming.values().copied().collect::<Vec<_>>(), [77]);
         assert!(facts.store.unmerged);
