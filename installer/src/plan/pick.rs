@@ -41,6 +41,9 @@ pub fn pick(
     picker.close_packages()?;
     if host.has(Role::Worker) {
         picker.runtime_images(config);
+    } else {
+        // Only workers have a container runtime that could hold them.
+        picker.images.clear();
     }
     picker.hooks(config)?;
     if config.first_master() == Some(host) {
@@ -91,8 +94,7 @@ impl<'a> Picker<'a> {
             }
         }
         for image in catalogue.images.iter().filter(|image| image.arch == self.host.arch) {
-            // Images run on workers unless their roles say otherwise.
-            if self.plays(&image.roles) || (image.roles.is_empty() && self.host.has(Role::Worker)) {
+            if image.roles.is_empty() || self.plays(&image.roles) {
                 self.images.insert(image.name.clone(), image.clone());
             }
         }
