@@ -142,10 +142,10 @@ def companions(name=None):
     return [one for one in COMPANIONS if one.built() and name in (None, one.name)]
 
 
-def build_companions():
+def build_companions(chosen=None):
     """Build what the proxy offers. Returns what was skipped, and why."""
     skipped = []
-    for one in COMPANIONS:
+    for one in chosen or COMPANIONS:
         if one.built():
             say(f"{one.name} {one.version}: in the cache")
             continue
