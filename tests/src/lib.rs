@@ -3,3 +3,4 @@
 //! No test lives here, and nothing that a program needs at run time.
 
 pub mod lab;
+pub mod site;
