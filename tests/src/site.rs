@@ -9,14 +9,36 @@ use std::process::{Command, Output};
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// The version that the lab builds out of Debian's source.
-pub const KUBERNETES: &str = "1.20.2";
-const COREDNS: &str = "1.8.4";
+/// A Kubernetes that the lab builds, and what goes with it.
+#[derive(Debug, Clone, Copy)]
+pub struct Release {
+    pub kubernetes: &'static str,
+    pub coredns: &'static str,
+    pub pause: &'static str,
+}
+
+/// Out of Debian's source.
+pub const DEBIANS: Release = Release { kubernetes: "1.20.2", coredns: "1.8.4", pause: "3.2" };
+/// From the Go module proxy.
+pub const CURRENT: Release = Release { kubernetes: "1.34.4", coredns: "1.12.4", pause: "3.10" };
+
+impl Release {
+    /// Where its programs lie, with `{arch}` for the arch.
+    pub fn programs(&self) -> String {
+        format!("{}/kubernetes/{}/{{arch}}", cache().display(), self.kubernetes)
+    }
+}
 
 pub struct Site {
     pub lab: Lab,
     pub folder: TempDir,
-    /// The part of the pod network's configuration that every test shares.
+    pub release: Release,
+    /// A hook lays a bridge on every worker; without it an addon must bring the pods' network.
+    pub bridge: bool,
+    /// Images and addons (name and text) beyond those of every bundle. These addons come first.
+    pub images: Vec<String>,
+    pub addons: Vec<(&'static str, String)>,
+    /// The name of the cluster.
     pub cluster: &'static str,
 }
 
@@ -28,18 +50,20 @@ pub struct Place<'a> {
 
 impl Site {
     /// Prints why and returns `None` where there is nothing to deploy.
-    pub fn new(lab: Lab, cluster: &'static str) -> Option<Self> {
+    pub fn new(lab: Lab, cluster: &'static str, release: Release) -> Option<Self> {
         for host in lab.hosts() {
-            kubernetes(KUBERNETES, host.arch())?;
+            kubernetes(release.kubernetes, host.arch())?;
         }
-        if !cache().join("companions/coredns").join(COREDNS).exists() {
-            println!("skipped: coredns {COREDNS} is not built (scripts/lab kubernetes)");
+        let Release { coredns, .. } = release;
+        if !cache().join("companions/coredns").join(coredns).exists() {
+            println!("skipped: coredns {coredns} is not built (scripts/lab kubernetes)");
             return None;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir_all(folder.path().join("home/.ssh")).expect("a home");
         fs::copy(lab.known_hosts(), folder.path().join("home/.ssh/known_hosts")).expect("known hosts");
-        Some(Self { lab, folder, cluster })
+        let (images, addons) = (Vec::new(), Vec::new());
+        Some(Self { lab, folder, release, bridge: true, images, addons, cluster })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -50,14 +74,22 @@ impl Site {
         self.lab.host(name)
     }
 
+    /// Builds and signs `bundle.tar.gz` with the release's programs.
+    pub fn build(&self, runtime: &[&str]) -> PathBuf {
+        self.build_from("bundle", self.release.kubernetes, &self.release.programs(), runtime)
+    }
+
     /// Builds and signs `NAME.tar.gz` with Kubernetes' programs out of `programs` (with `{arch}`).
-    pub fn build(&self, name: &str, version: &str, programs: &str, runtime: &[&str]) -> PathBuf {
+    pub fn build_from(&self, name: &str, version: &str, programs: &str, runtime: &[&str]) -> PathBuf {
         let registry = self.lab.upstream().registry;
-        let manifest = manifest(version, programs, runtime, &registry);
+        let manifest = self.manifest(version, programs, runtime, &registry);
         fs::write(self.path(&format!("{name}.yaml")), manifest).expect("a manifest");
         fs::create_dir_all(self.path("files")).expect("a folder");
         fs::write(self.path("files/network.sh"), NETWORK).expect("a hook");
         fs::write(self.path("web.yaml"), web(&registry)).expect("an addon");
+        for (name, text) in &self.addons {
+            fs::write(self.path(name), text).expect("an addon");
+        }
         let (key, out) = (self.path("key"), self.path(&format!("{name}.tar.gz")));
         if !key.exists() {
             succeed(self.bundle(&["keygen", "--no-password", "-o", &text(&key)]));
@@ -88,10 +120,11 @@ impl Site {
     pub fn describe(&self, places: &[Place<'_>], more: &str) {
         let registry = self.lab.upstream().registry;
         let mut deploy = format!(
-            "cluster-id: {}\nusername: root\nprivate-key-path: {}\npause-image: {registry}/pause:3.2\n\
+            "cluster-id: {}\nusername: root\nprivate-key-path: {}\npause-image: {registry}/pause:{}\n\
              insecure-registries: [\"{registry}\"]\ncni-bin-dir: /usr/lib/cni\n",
             self.cluster,
-            self.lab.key().display()
+            self.lab.key().display(),
+            self.release.pause
         );
         for list in ["masters", "workers", "etcds"] {
             let there: Vec<&Place<'_>> = places.iter().filter(|place| place.lists.contains(&list)).collect();
@@ -104,10 +137,13 @@ impl Site {
                 writeln!(deploy, "- {{name: {name}, ip: {ip}, port: 22, arch: {arch}}}").expect("text grows");
             }
         }
-        deploy.push_str(
-            "install:\n  package-source: {type: bundle}\n  addition:\n    worker:\n    \
-             - {name: network.sh, type: shell, schedule: prejoin, timeout: 60s}\n",
-        );
+        deploy.push_str("install:\n  package-source: {type: bundle}\n");
+        if self.bridge {
+            deploy.push_str(
+                "  addition:\n    worker:\n    \
+                 - {name: network.sh, type: shell, schedule: prejoin, timeout: 60s}\n",
+            );
+        }
         deploy.push_str(more);
         fs::write(self.path("deploy.yaml"), deploy).expect("a deploy.yaml");
     }
@@ -135,6 +171,51 @@ impl Site {
         let host = self.host(master);
         host.write("/run/test.conf", kubeconfig.as_bytes());
         host.exec(&format!("KUBECONFIG=/run/test.conf kubectl {words}; s=$?; rm -f /run/test.conf; exit $s"))
+    }
+
+    fn manifest(&self, version: &str, programs: &str, runtime: &[&str], registry: &str) -> String {
+        let Release { coredns: dns, pause, .. } = self.release;
+        let mut text = format!(
+            "name: kubernetes\nversion: {version}\narchs: [amd64, arm64]\nrepos:\n- {{name: debian, type: deb, from: system}}\n\
+         baseline: minimal\npackages:\n  etcd: [etcd-server, etcd-client]\n  loadbalance: [nginx, libnginx-mod-stream]\n  \
+         worker: [{}, runc, containernetworking-plugins, conntrack, socat, ebtables, iptables, ipset, iproute2, kmod]\nbinaries:\n",
+            runtime.join(", ")
+        );
+        for (name, role) in [
+            ("kube-apiserver", "master"),
+            ("kube-controller-manager", "master"),
+            ("kube-scheduler", "master"),
+            ("kubectl", "master"),
+            ("kubelet", "worker"),
+            ("kube-proxy", "worker"),
+        ] {
+            writeln!(
+            text,
+            "- {{name: {name}, version: {version}, roles: [{role}], dst: /usr/bin, path: \"{programs}/{name}\"}}"
+        )
+        .expect("text grows");
+        }
+        let coredns = format!("{}/companions/coredns/{dns}/{{arch}}/coredns", cache().display());
+        write!(
+            text,
+            "- {{name: coredns, version: {dns}, roles: [master], dst: /usr/bin, path: \"{coredns}\"}}\n\
+         files:\n- {{path: files/network.sh, dst: /etc/kubernetes/hooks, roles: [worker]}}\n\
+         registries:\n- {{name: \"{registry}\", plain-http: true}}\n\
+         images:\n"
+        )
+        .expect("text grows");
+        for name in [format!("{registry}/pause:{pause}"), format!("{registry}/busybox:1.35")]
+            .iter()
+            .chain(&self.images)
+        {
+            writeln!(text, "- {{name: \"{name}\", roles: [worker]}}").expect("text grows");
+        }
+        text.push_str("addons:\n");
+        for (name, _) in &self.addons {
+            writeln!(text, "- {{name: {name}, path: {name}}}").expect("text grows");
+        }
+        text.push_str("- {name: web.yaml, path: web.yaml, images: none}\n");
+        text
     }
 
     fn bundle(&self, words: &[&str]) -> Command {
@@ -168,21 +249,21 @@ pub fn run(mut command: Command) -> Output {
     output
 }
 
-/// Where the Kubernetes programs of the lab lie, with `{arch}` for the arch.
-pub fn programs() -> String {
-    format!("{}/kubernetes/{KUBERNETES}/{{arch}}", cache().display())
-}
-
 /// A program of this workspace, built on first use.
 fn program(name: &str) -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            // As the tests themselves are built: other features would compile everything anew.
-            .args(["test", "--quiet", "--locked", "--workspace", "--no-run"])
-            .current_dir(project())
-            .status();
+        let mut build = Command::new(cargo);
+        // As the tests themselves are built: other features, or what cargo tells a test about its package,
+        // would compile dependencies anew.
+        build.args(["test", "--quiet", "--locked", "--workspace", "--no-run"]).current_dir(project());
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_")) {
+            if !["CARGO_HOME", "CARGO_TARGET_DIR"].contains(&name.as_str()) {
+                build.env_remove(name);
+            }
+        }
+        let built = build.status();
         assert!(built.is_ok_and(|status| status.success()), "the programs can be built");
     });
     let folder = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.parent()?.to_path_buf()));
@@ -191,40 +272,6 @@ fn program(name: &str) -> PathBuf {
 
 fn text(path: &Path) -> String {
     path.display().to_string()
-}
-
-fn manifest(version: &str, programs: &str, runtime: &[&str], registry: &str) -> String {
-    let mut text = format!(
-        "name: kubernetes\nversion: {version}\narchs: [amd64, arm64]\nrepos:\n- {{name: debian, type: deb, from: system}}\n\
-         baseline: minimal\npackages:\n  etcd: [etcd-server, etcd-client]\n  loadbalance: [nginx, libnginx-mod-stream]\n  \
-         worker: [{}, runc, containernetworking-plugins, conntrack, socat, ebtables, iptables, ipset, iproute2, kmod]\nbinaries:\n",
-        runtime.join(", ")
-    );
-    for (name, role) in [
-        ("kube-apiserver", "master"),
-        ("kube-controller-manager", "master"),
-        ("kube-scheduler", "master"),
-        ("kubectl", "master"),
-        ("kubelet", "worker"),
-        ("kube-proxy", "worker"),
-    ] {
-        writeln!(
-            text,
-            "- {{name: {name}, version: {version}, roles: [{role}], dst: /usr/bin, path: \"{programs}/{name}\"}}"
-        )
-        .expect("text grows");
-    }
-    let coredns = format!("{}/companions/coredns/{COREDNS}/{{arch}}/coredns", cache().display());
-    write!(
-        text,
-        "- {{name: coredns, version: {COREDNS}, roles: [master], dst: /usr/bin, path: \"{coredns}\"}}\n\
-         files:\n- {{path: files/network.sh, dst: /etc/kubernetes/hooks, roles: [worker]}}\n\
-         registries:\n- {{name: \"{registry}\", plain-http: true}}\n\
-         images:\n- {{name: \"{registry}/pause:3.2\", roles: [worker]}}\n- {{name: \"{registry}/busybox:1.35\", roles: [worker]}}\n\
-         addons:\n- {{name: web.yaml, path: web.yaml, images: none}}\n"
-    )
-    .expect("text grows");
-    text
 }
 
 /// A bridge on every worker, and routes to those of the others: the hosts stand in one network.

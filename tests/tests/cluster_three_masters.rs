@@ -2,17 +2,21 @@
 //! worker joins and leaves, a master leaves, and the programs are upgraded, while the API answers.
 
 use eggo_tests::lab::{Kind, Lab};
-use eggo_tests::site::{KUBERNETES, Place, Site, programs, succeed};
+use eggo_tests::site::{DEBIANS, Place, Site, run, succeed};
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const NEXT: &str = "1.20.3";
+const PROGRAMS: [&str; 6] =
+    ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"];
 
 #[test]
 fn three_masters_behind_a_load_balancer() {
     let hosts = ["m", "n", "o", "w", "x"].map(|name| (name, Kind::DebAmd64));
     let Some(lab) = Lab::take(&hosts) else { return };
-    let Some(site) = Site::new(lab, "three") else { return };
-    let bundle = site.build("bundle", KUBERNETES, &programs(), &["containerd"]);
+    let Some(site) = Site::new(lab, "three", DEBIANS) else { return };
+    let bundle = site.build(&["containerd"]);
     let balancer = format!(
         "runtime: containerd\nenable-kubelet-serving: true\nloadbalance: {{name: w, ip: {}, port: 22, arch: amd64, bind-port: 8443}}\n",
         site.host("w").address()
@@ -50,29 +54,21 @@ fn three_masters_behind_a_load_balancer() {
     succeed(site.install(&["certs", "renew"]));
     succeed(site.install(&["etcd", "backup"]));
 
-    // Another version of the programs: the same ones under another name.
-    for arch in ["amd64"] {
-        let to = site.path("next").join(arch);
-        fs::create_dir_all(&to).unwrap();
-        for program in [
-            "kube-apiserver",
-            "kube-controller-manager",
-            "kube-scheduler",
-            "kubectl",
-            "kubelet",
-            "kube-proxy",
-        ] {
-            let from = programs().replace("{arch}", arch);
-            let mut bytes = fs::read(format!("{from}/{program}")).unwrap();
-            replace(&mut bytes, b"v1.20.2", b"v1.20.3");
-            fs::write(to.join(program), bytes).unwrap();
-        }
-    }
-    let next =
-        site.build("next", NEXT, &format!("{}/{{arch}}", site.path("next").display()), &["containerd"]);
-    let mut upgrade = site.install(&["upgrade"]);
-    upgrade.arg(&next).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
-    succeed(upgrade);
+    // A version whose kubelet does not start: the workers go back to what they had.
+    let next = patched(&site, "next");
+    let broken = patched(&site, "broken");
+    fs::copy(next.join("amd64/kube-proxy"), broken.join("amd64/kubelet")).unwrap();
+    let bundle = build(&site, "broken", &broken);
+    let refused = run(upgrade(&site, &bundle));
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(4), "{told}");
+    assert!(told.contains("back on its former version, and Ready"), "{told}");
+    let nodes = site.kubectl("o", "get nodes --no-headers");
+    assert_eq!(nodes.matches("v1.20.2").count(), 3, "{nodes}");
+    assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
+
+    // The mended one.
+    succeed(upgrade(&site, &build(&site, "next", &next)));
     let nodes = site.kubectl("o", "get nodes --no-headers");
     assert_eq!(nodes.matches("v1.20.3").count(), 3, "{nodes}");
     assert!(!nodes.contains("SchedulingDisabled"), "{nodes}");
@@ -88,6 +84,29 @@ fn three_masters_behind_a_load_balancer() {
         .exec("ls /etc/kubernetes /usr/bin/kubelet 2>/dev/null; systemctl is-active kubelet || true");
     assert!(!left.contains("kubelet_config") && !left.contains("/usr/bin/kubelet"), "{left}");
     assert!(site.kubectl("o", "get configmap").contains("while-one-is-dead"));
+}
+
+/// The same programs under the name of another version, in a folder of that name.
+fn patched(site: &Site, name: &str) -> PathBuf {
+    let folder = site.path(name);
+    fs::create_dir_all(folder.join("amd64")).unwrap();
+    let from = site.release.programs().replace("{arch}", "amd64");
+    for program in PROGRAMS {
+        let mut bytes = fs::read(format!("{from}/{program}")).unwrap();
+        replace(&mut bytes, b"v1.20.2", b"v1.20.3");
+        fs::write(folder.join("amd64").join(program), bytes).unwrap();
+    }
+    folder
+}
+
+fn build(site: &Site, name: &str, programs: &Path) -> PathBuf {
+    site.build_from(name, NEXT, &format!("{}/{{arch}}", programs.display()), &["containerd"])
+}
+
+fn upgrade(site: &Site, bundle: &Path) -> Command {
+    let mut command = site.install(&["upgrade"]);
+    command.arg(bundle).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
+    command
 }
 
 fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {

@@ -177,7 +177,7 @@ fn start_log(debug: bool) {
     };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second subscriber can only be that of a test.
-    let _ = log.without_time().try_init();
+    let _ = log.with_timer(tracing_subscriber::fmt::time::uptime()).try_init();
 }
 
 /// One thread for the network: faster than several, and nothing here blocks it for long.

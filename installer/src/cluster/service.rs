@@ -14,6 +14,8 @@ use eggo_terminal::Report;
 use std::time::Duration;
 
 const STAMPS: &str = "/var/lib/eggo/started";
+/// A service that ended by itself so often will not work by waiting.
+const ENDS: u32 = 4;
 
 pub struct Service {
     pub name: &'static str,
@@ -90,7 +92,9 @@ fn start(
     let wait = match works {
         Some(check) => format!(
             "end=$(( $(date +%s) + {} ))\nuntil out=$( {{ {check}; }} 2>&1 ); do\n\
-             [ $(date +%s) -lt $end ] || {{ echo \"$out\" >&2; last; }}; sleep 0.2; done\n",
+             [ $(date +%s) -lt $end ] || {{ echo \"$out\" >&2; last; }}\n\
+             [ $(systemctl show -p NRestarts --value {name}) -lt {ENDS} ] || {{ echo \"{name} ends again and again\" >&2; last; }}\n\
+             sleep 0.2; done\n",
             limit.as_secs()
         ),
         None => String::new(),

@@ -96,17 +96,24 @@ pub async fn run(cluster: &Cluster, installer: &dyn Install, options: Options) -
     let etcds = cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
     let mut control: Vec<&Node> = etcds.collect();
     control.extend(&masters);
+    let workers = cluster.with_role(Role::Worker);
+    // A master that is a worker too gets all of its content as a master: look at everybody first.
+    let mut before = BTreeMap::new();
+    for node in control.iter().chain(&workers) {
+        before.insert(&node.host.name, Former::of(cluster, node).await.map_err(PhaseError::Whole)?);
+    }
     for node in &control {
         let name = &node.host.name;
-        master(cluster, node, installer).await.map_err(|report| {
+        master(cluster, node, installer, &before[name]).await.map_err(|report| {
             cluster.run.mark_failed(name);
             PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
         })?;
     }
-    let pure: Vec<&Node> = cluster.with_role(Role::Worker);
     let mut failures = Vec::new();
-    for batch in pure.chunks(options.batch.max(1)) {
-        match on_each(&cluster.run, batch, |node| Box::pin(worker(cluster, node, installer, options))).await {
+    for batch in workers.chunks(options.batch.max(1)) {
+        let upgraded =
+            |node| Box::pin(worker(cluster, node, installer, &before[&node.host.name], options)) as Work<'_>;
+        match on_each(&cluster.run, batch, upgraded).await {
             Ok(()) => {}
             Err(PhaseError::Nodes(more)) => failures.extend(more),
             Err(whole) => return Err(whole),
@@ -115,15 +122,19 @@ pub async fn run(cluster: &Cluster, installer: &dyn Install, options: Options) -
     if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
 }
 
-async fn master(cluster: &Cluster, node: &Node, installer: &dyn Install) -> Result<(), Report> {
-    let before = programs(cluster, node).await?;
+async fn master(
+    cluster: &Cluster,
+    node: &Node,
+    installer: &dyn Install,
+    before: &Former,
+) -> Result<(), Report> {
     installer.install(node).await?;
     let fresh = cluster.afresh();
     let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
     let result = restart(&fresh, node).await;
     let Err(report) = result else { return Ok(()) };
     // The next master still runs the old version; this one goes back to it.
-    give_back(cluster, node, &before).await?;
+    before.give_back(cluster, node, |_| true).await?;
     let fresh = cluster.afresh();
     if let Some(node) = fresh.node(&node.host.name) {
         restart(&fresh, node).await?;
@@ -150,10 +161,10 @@ async fn worker(
     cluster: &Cluster,
     node: &Node,
     installer: &dyn Install,
+    before: &Former,
     options: Options,
 ) -> Result<(), Report> {
     let name = &node.host.name;
-    let before = programs(cluster, node).await?;
     let kubectl = cluster.kubectl().await?;
     let quoted = quote(name);
     let drain = format!(
@@ -173,7 +184,8 @@ async fn worker(
                 Some(name),
                 "it did not come up again; going back to the kept programs",
             ));
-            give_back(cluster, node, &before).await?;
+            // The control plane on this node, if there is one, came up with the new ones.
+            before.give_back(cluster, node, |program| !CONTROL_PLANE.contains(&program)).await?;
             comes_up(cluster, name, options.ready).await?;
             Err(report.hinted("this node is back on its former version, and Ready"))
         }
@@ -198,33 +210,51 @@ async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), 
     ready::wait(&fresh, &[name], limit).await.map_err(|error| error.report("wait for the node"))
 }
 
-/// Every program of the node with its digest, to find out what was replaced.
-async fn programs(cluster: &Cluster, node: &Node) -> Result<BTreeMap<String, String>, Report> {
-    let probe = node.probe(&cluster.config).await?;
-    let paths: Vec<String> = probe.programs.values().map(|program| quote(&program.path)).collect();
-    let script = format!("sha256sum {} 2>/dev/null || :", paths.join(" "));
-    let output = node.remote.run(Command::sh("look at the programs", script)).await?;
-    let line =
-        |line: &str| line.split_once("  ").map(|(digest, path)| (path.to_string(), digest.to_string()));
-    Ok(output.text().lines().filter_map(line).collect())
-}
+const CONTROL_PLANE: [&str; 7] =
+    ["etcd", "etcdctl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "coredns"];
 
-/// Puts the kept programs back in place of those that differ.
-async fn give_back(cluster: &Cluster, node: &Node, before: &BTreeMap<String, String>) -> Result<(), Report> {
-    let mut script = String::new();
-    for (path, digest) in before {
-        let (path, previous, original) =
-            (quote(path), quote(&format!("{KEPT}/previous{path}")), quote(&format!("{KEPT}/original{path}")));
-        script.push_str(&format!(
-            "if [ \"$(sha256sum < {path} | cut -d' ' -f1)\" != {digest} ]; then for k in {previous} {original}; do\n\
-             [ -f $k ] && [ \"$(sha256sum < $k | cut -d' ' -f1)\" = {digest} ] || continue\n\
-             cp -a $k {path}.eggo-new; mv -f {path}.eggo-new {path}; echo {path}; break; done; fi\n"
-        ));
+/// A node's programs before the upgrade: name, path and digest of each.
+struct Former(Vec<(String, String, String)>);
+
+impl Former {
+    async fn of(cluster: &Cluster, node: &Node) -> Result<Self, Report> {
+        let probe = node.probe(&cluster.config).await?;
+        let paths: Vec<String> = probe.programs.values().map(|program| quote(&program.path)).collect();
+        let script = format!("sha256sum {} 2>/dev/null || :", paths.join(" "));
+        let output = node.remote.run(Command::sh("look at the programs", script)).await?;
+        let text = output.text();
+        let digests: BTreeMap<&str, &str> = text
+            .lines()
+            .filter_map(|line| line.split_once("  "))
+            .map(|(digest, path)| (path, digest))
+            .collect();
+        let programs = probe.programs.iter().filter_map(|(name, program)| {
+            let digest = digests.get(program.path.as_str())?;
+            Some((name.clone(), program.path.clone(), digest.to_string()))
+        });
+        Ok(Self(programs.collect()))
     }
-    let output = node.remote.run(Command::sh("put the kept programs back", script)).await?;
-    let text = format!("back in place: {}", output.text().replace('\n', ", "));
-    cluster.run.event(Event::note(Some(&node.host.name), text));
-    Ok(())
+
+    /// Puts the kept programs back in place of those that differ.
+    async fn give_back(&self, cluster: &Cluster, node: &Node, which: fn(&str) -> bool) -> Result<(), Report> {
+        let mut script = String::new();
+        for (_, path, digest) in self.0.iter().filter(|(name, ..)| which(name)) {
+            let (path, previous, original) = (
+                quote(path),
+                quote(&format!("{KEPT}/previous{path}")),
+                quote(&format!("{KEPT}/original{path}")),
+            );
+            script.push_str(&format!(
+                "if [ \"$(sha256sum < {path} | cut -d' ' -f1)\" != {digest} ]; then for k in {previous} {original}; do\n\
+                 [ -f $k ] && [ \"$(sha256sum < $k | cut -d' ' -f1)\" = {digest} ] || continue\n\
+                 cp -a $k {path}.eggo-new; mv -f {path}.eggo-new {path}; echo {path}; break; done; fi\n"
+            ));
+        }
+        let output = node.remote.run(Command::sh("put the kept programs back", script)).await?;
+        let text = format!("back in place: {}", output.text().trim().replace('\n', ", "));
+        cluster.run.event(Event::note(Some(&node.host.name), text));
+        Ok(())
+    }
 }
 
 #[cfg(test)]

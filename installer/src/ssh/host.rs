@@ -227,7 +227,7 @@ impl Host for SshHost {
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>> {
         Box::pin(async move {
             let Command { title, script, stdin, timeout, who, secret, checked, once, stdout } = command;
-            tracing::debug!(host = %self.target.name, %title, "run");
+            let begin = Instant::now();
             let _channel = self.channels.acquire().await.expect("never closed");
             let replay = match &stdin {
                 Stdin::Empty => Some(Bytes::new()),
@@ -261,6 +261,7 @@ impl Host for SshHost {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             };
+            tracing::debug!(host = %self.target.name, seconds = begin.elapsed().as_secs_f64(), %title, "ran");
             if checked && !output.success() {
                 return Err(RemoteError::failed(&self.target.name, &title, &output, secret));
             }

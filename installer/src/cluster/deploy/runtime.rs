@@ -75,7 +75,7 @@ fn leftovers(kind: RuntimeKind) -> Vec<Undo> {
             ("/var/lib/containerd /run/containerd /etc/containerd/certs.d", "containerd-shim")
         }
         RuntimeKind::Docker => (
-            "/var/lib/docker /var/lib/dockershim /run/docker /var/lib/containerd /run/containerd",
+            "/var/lib/docker /var/lib/dockershim /run/docker /etc/docker/key.json /var/lib/containerd /run/containerd",
             "containerd-shim",
         ),
         RuntimeKind::Isulad => ("/var/lib/isulad /run/isulad", "isulad-shim"),

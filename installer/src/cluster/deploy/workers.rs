@@ -120,7 +120,7 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
         files,
         depends: version.to_string(),
         before: format!("sysctl -q -p {} >/dev/null", paths::SYSCTL_KUBELET),
-        works: Some("[ -s /var/lib/kubelet/pki/kubelet-client-current.pem ]".to_string()),
+        works: Some(format!("[ -s /var/lib/kubelet/pki/kubelet-client-current.pem ] && {{ {STAYS}; }}")),
         limit: JOIN,
         undo: leftovers(),
         ..Service::new("kubelet")
@@ -147,6 +147,10 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
     .await?;
     registered(cluster, node).await
 }
+
+/// Shell: the kubelet answers where it tells of its health, or has run for some seconds.
+const STAYS: &str = "grep -q ':2808 ' /proc/net/tcp || \
+    [ $(( $(cut -d. -f1 /proc/uptime) - $(systemctl show -p ExecMainStartTimestampMonotonic --value kubelet) / 1000000 )) -ge 5 ]";
 
 /// The token, in a file that goes once the kubelet has its own certificate.
 async fn introduce(cluster: &Cluster, node: &Node, token: &Token) -> Result<(), Report> {
