@@ -55,6 +55,37 @@ fn has(component: Component, minor: u16, flag: &str, extra: &str) -> bool {
     flags.iter().any(|found| found == flag || found.starts_with(&format!("{flag}=")))
 }
 
+/// Every flag is one that the program of that version knows.
+#[test]
+fn real_programs_know_the_flags() {
+    let cache = std::env::var_os("EGGO_LAB_CACHE").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache/eggo-lab"))).unwrap();
+    for (version, minor) in [("1.20.2", 20), ("1.34.4", 34)] {
+        let programs = cache.join("kubernetes").join(version).join("amd64");
+        if !programs.is_dir() || std::env::consts::ARCH != "x86_64" {
+            println!("skipped: Kubernetes {version} is not built (scripts/lab kubernetes {version})");
+            continue;
+        }
+        let (config, probe) = (config("runtime: containerd\nenable-kubelet-serving: true\n"), probe());
+        for component in [
+            Component::KubeApiserver,
+            Component::KubeControllerManager,
+            Component::KubeScheduler,
+            Component::Kubelet,
+            Component::KubeProxy,
+        ] {
+            for host in ["m1", "w1"] {
+                // Flags are parsed before help is given, hidden and deprecated ones too.
+                let flags = flags_of(component, &scope(&config, &probe, host, minor));
+                let program = programs.join(component.to_string());
+                let output = Command::new(program).args(&flags).arg("--help").output().unwrap();
+                let told = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{component} {version}: {told}");
+            }
+        }
+    }
+}
+
 /// What came and went: `(component, flag, first version with it, first without)`.
 #[test]
 fn flags_follow_the_version() {

@@ -186,7 +186,7 @@ impl Explain for Unfit {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(format!("mend them; or, if you know better: --ignore {}", self.checks.join(",")))
+        Some(format!("mend them; or, if you know better: --ignore-preflight {}", self.checks.join(",")))
     }
 }
 

@@ -126,7 +126,10 @@ async fn each_check_finds_its_own_and_can_be_ignored() {
             verdict.findings.iter().map(|f| (f.check.as_str(), f.message.as_str(), f.level)).collect();
         assert_eq!(found, [(name, message, Level::Error)]);
         let unfit = verdict.decide().unwrap_err();
-        assert_eq!(unfit.hint().unwrap(), format!("mend them; or, if you know better: --ignore {name}"));
+        assert_eq!(
+            unfit.hint().unwrap(),
+            format!("mend them; or, if you know better: --ignore-preflight {name}")
+        );
         nodes.verdict(false, &[name]).await.decide().unwrap();
     }
 }
