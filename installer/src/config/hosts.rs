@@ -1,24 +1,84 @@
 //! masters, workers, etcds and loadbalance → one [`Host`] per address.
 
 use super::address::is_subdomain;
+use super::defaults;
 use super::model::Host;
+use super::warnings::Warnings;
 use eggo_bundles::{Arch, Role};
 use eggo_yaml::{Fields, Node, Reader};
 use std::net::IpAddr;
 
+/// All hosts, and the load balancer's port. Without `etcds` every master runs etcd.
+pub(super) fn read<'a>(
+    top: &Fields<'a>,
+    warnings: &Warnings,
+    etcd_is_external: bool,
+) -> (Vec<Host>, Option<u16>) {
+    let reader = top.reader();
+    let mut hosts = Hosts::new(reader);
+    let workers = top.spelled(&["workers", "nodes"]);
+    let balancer = top.spelled(&["loadbalance", "loadbalancer"]);
+    hosts.list(top, "masters", Role::Master);
+    hosts.list(top, workers, Role::Worker);
+    hosts.list(top, "etcds", Role::Etcd);
+    let bind_port = hosts.load_balancer(top, balancer);
+    let mut hosts = hosts.finish();
+
+    for key in ["masters", workers] {
+        match top.node(key) {
+            None => top.missing(key),
+            Some(node) if node.as_sequence().is_some_and(<[_]>::is_empty) => {
+                reader.at(node, format!("`{key}` is empty; a cluster needs at least one"));
+            }
+            Some(_) => {}
+        }
+    }
+    let etcds = top.node("etcds").filter(|node| node.as_sequence().is_some_and(|list| !list.is_empty()));
+    match (etcds, etcd_is_external) {
+        (Some(node), true) => reader.at(node, "`etcds` cannot be combined with `etcd-external`"),
+        (None, false) => {
+            for host in hosts.iter_mut().filter(|host| host.has(Role::Master)) {
+                host.roles.insert(Role::Etcd);
+            }
+        }
+        _ => {}
+    }
+    let members = hosts.iter().filter(|host| host.has(Role::Etcd)).count();
+    if let Some(node) = etcds.or(top.node("masters")).filter(|_| members > 0) {
+        if members % 2 == 0 {
+            let message = format!(
+                "{members} etcd members survive the loss of {}, no more than {} do",
+                (members - 1) / 2,
+                members - 1
+            );
+            warnings.at_hinted(node, message, "use an odd number");
+        } else if members > 7 {
+            warnings.at(node, format!("{members} etcd members slow every write down; 3 or 5 are usual"));
+        }
+    }
+    if let (Some(port), Some(node)) = (bind_port, top.node(balancer))
+        && port == defaults::API_PORT
+        && hosts.iter().any(|host| host.has(Role::Loadbalance) && host.has(Role::Master))
+    {
+        let message = format!("`loadbalance.bind-port` {port} is taken by the API server of the same host");
+        reader.at_hinted(node, message, format!("use another port, such as {}", defaults::BIND_PORT));
+    }
+    (hosts, bind_port)
+}
+
 /// Merges the hosts of every list, as they are read.
-pub struct Hosts<'a> {
+struct Hosts<'a> {
     reader: &'a Reader,
     /// With the name of the entry that said it first: `masters[0]`.
     hosts: Vec<(Host, String)>,
 }
 
 impl<'a> Hosts<'a> {
-    pub fn new(reader: &'a Reader) -> Self {
+    fn new(reader: &'a Reader) -> Self {
         Self { reader, hosts: Vec::new() }
     }
 
-    pub fn list(&mut self, fields: &Fields<'a>, key: &'static str, role: Role) {
+    fn list(&mut self, fields: &Fields<'a>, key: &'static str, role: Role) {
         let mut seen: Vec<(String, IpAddr)> = Vec::new();
         for (i, node) in fields.list(key).iter().enumerate() {
             let what = format!("{key}[{i}]");
@@ -37,7 +97,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// The load balancer: an entry like the others, with a port to bind. Returns that port.
-    pub fn load_balancer(&mut self, fields: &Fields<'a>, key: &'static str) -> Option<u16> {
+    fn load_balancer(&mut self, fields: &Fields<'a>, key: &'static str) -> Option<u16> {
         let node = fields.node(key)?;
         if node.as_mapping().is_some_and(<[_]>::is_empty) {
             return None;
@@ -116,7 +176,7 @@ impl<'a> Hosts<'a> {
         self.hosts.push((host, what));
     }
 
-    pub fn finish(self) -> Vec<Host> {
+    fn finish(self) -> Vec<Host> {
         self.hosts.into_iter().map(|(host, _)| host).collect()
     }
 }

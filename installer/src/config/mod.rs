@@ -7,12 +7,16 @@
 //! Nothing here touches a node, a bundle or, apart from reading the file itself, a disk.
 
 mod address;
+mod control_plane;
 mod defaults;
+mod extras;
 mod hosts;
 mod install;
 mod keys;
 mod load;
 mod model;
+mod networks;
+mod runtime;
 pub mod schema;
 mod secret;
 mod template;
