@@ -64,7 +64,10 @@ def parser():
     readonly = add(commands, "readonly", "a disk error makes a host's disk read-only", run_readonly)
     readonly.add_argument("host", metavar="HOST")
     readonly.add_argument("--path", help="only this folder, without a disk error")
-    heal = add(commands, "heal", "undo cut, slow, fill and readonly", run_heal)
+    skew = add(commands, "skew", "set a host's clock wrong", run_skew)
+    skew.add_argument("host", metavar="HOST")
+    skew.add_argument("--by", type=int, required=True, metavar="SECONDS", help="ahead, or behind if negative")
+    heal = add(commands, "heal", "undo cut, slow, fill, readonly and skew", run_heal)
     heal.add_argument("host", metavar="HOST")
 
     stand_in = add(commands, "upstream", "what the internet would offer: registry, RPM repositories, http", run_upstream)
@@ -174,6 +177,10 @@ def run_fill(options):
 
 def run_readonly(options):
     faults.readonly(only(options), options.path)
+
+
+def run_skew(options):
+    faults.skew(only(options), options.by)
 
 
 def run_heal(options):

@@ -1,4 +1,4 @@
-"""What can go wrong with a host, and setting it right: cut and slow links, full and read-only disks.
+"""What can go wrong with a host, and setting it right: cut and slow links, full and read-only disks, wrong clocks.
 
 `heal` undoes all of it, and does nothing to a host that is well.
 """
@@ -8,11 +8,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 from . import cgroups, network
 from .process import LabError, run, say, succeeds
 
 FILLING = "var/tmp/.lab-fill"
+# before the real one in root's PATH
+DATE = "usr/local/sbin/date"
 
 
 # -- the link -----------------------------------------------------------------------------------------------------------
@@ -117,6 +120,29 @@ def readonly(host, path=None):
     note(host, "disk-error", "1")
 
 
+# -- the clock ----------------------------------------------------------------------------------------------------------
+
+def skew(host, seconds):
+    """The host's clock is wrong by that much. A virtual machine has its own; the others share this machine's, of which no
+    namespace has another wall clock, so that only their `date` tells the wrong time."""
+    if not host.shares_kernel:
+        host.inside(f"date -s @$(($(date +%s) + {seconds}))")
+        note(host, "skewed", "1")
+        return
+    path = os.path.join(host.root, DATE)
+    with open(path, "w") as file:
+        file.write(f'#!/bin/sh\nexec /usr/bin/date --date="@$(($(/usr/bin/date +%s) + {seconds}))" "$@"\n')
+    os.chmod(path, 0o755)
+
+
+def unskew(host):
+    if host.shares_kernel:
+        host.inside(f"rm -f /{DATE}")
+    elif noted(host, "skewed"):
+        host.inside(f"date -s @{int(time.time())}")
+        forget(host, "skewed")
+
+
 # -- setting it right ---------------------------------------------------------------------------------------------------
 
 def heal(host):
@@ -135,6 +161,7 @@ def heal(host):
     if not host.running():
         return
     host.inside(f"rm -f /{FILLING}*")
+    unskew(host)
     for path in noted(host, "readonly-paths"):
         host.inside(f"umount '{path}' || true")
     forget(host, "readonly-paths")
@@ -146,6 +173,7 @@ def clear(host):
     run("ip", "link", "set", network.link_of(host.lab, host.index), "up")
     forget(host, "disk-error")
     forget(host, "readonly-paths")
+    forget(host, "skewed")
 
 
 def note(host, what, value):

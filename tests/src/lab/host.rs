@@ -194,6 +194,11 @@ impl Host {
         self.lab(["readonly", &self.name, "--path", path]);
     }
 
+    /// Sets the clock wrong by so many seconds; what `date` says of it, where the kernel is shared.
+    pub fn skew(&self, seconds: i64) {
+        self.lab(["skew", &self.name, &format!("--by={seconds}")]);
+    }
+
     /// Undoes every fault.
     pub fn heal(&self) {
         self.lab(["heal", &self.name]);
