@@ -25,6 +25,10 @@ pub struct AccessArgs {
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 
+    /// Read the passphrase of an encrypted private key from the first line of a file
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+
     /// Ask for the password that sudo wants on the nodes
     #[arg(long, conflicts_with = "sudo_password_file")]
     ask_sudo_password: bool,
@@ -50,15 +54,16 @@ impl AccessArgs {
             (false, true) => keys.ask(Arc::new(Terminal)),
             (false, false) => keys,
         };
-        Access::new(&login, sudo, keys, &Terminal)
+        match self.passphrase_file.as_deref().map(first_line).transpose()? {
+            Some(passphrase) => Access::new(&login, sudo, keys, &Known { passphrase }),
+            None => Access::new(&login, sudo, keys, &Terminal),
+        }
     }
 }
 
 fn secret(ask: bool, file: Option<&Path>, prompt: &str) -> Result<Option<Secret>, Report> {
     if let Some(path) = file {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Report::new(format!("cannot read `{}`: {error}", path.display())))?;
-        return Ok(Some(Secret::new(text.lines().next().unwrap_or_default())));
+        return first_line(path).map(Some);
     }
     if !ask {
         return Ok(None);
@@ -67,6 +72,23 @@ fn secret(ask: bool, file: Option<&Path>, prompt: &str) -> Result<Option<Secret>
     answer.map(|text| Some(Secret::new(text))).map_err(|error| {
         Report::new(format!("cannot ask for a password: {error}")).hinted("name a file that holds it instead")
     })
+}
+
+fn first_line(path: &Path) -> Result<Secret, Report> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Report::new(format!("cannot read `{}`: {error}", path.display())))?;
+    Ok(Secret::new(text.lines().next().unwrap_or_default()))
+}
+
+/// What a file has said already.
+struct Known {
+    passphrase: Secret,
+}
+
+impl Prompts for Known {
+    fn passphrase(&self, _key: &Path) -> Option<Secret> {
+        Some(self.passphrase.clone())
+    }
 }
 
 /// A person at a terminal.

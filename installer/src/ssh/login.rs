@@ -45,7 +45,7 @@ impl Explain for KeyError {
             }
             Self::NotAKey(..) => None,
             Self::NoPassphrase(_) | Self::WrongPassphrase(_) => {
-                Some("put the key into an ssh agent, or run on a terminal to be asked".into())
+                Some("name a file that holds it with --passphrase-file, put the key into an ssh agent, or run on a terminal to be asked".into())
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Nodes over real connections: a real sshd on loopback stands in for each.
 
+mod access;
 mod distribute;
 mod ssh;
 mod sshd;
+mod terminal;

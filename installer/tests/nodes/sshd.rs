@@ -5,11 +5,15 @@
 use eggo_install::events::Sink;
 use eggo_install::ssh::{HostKeys, Login, SshHost, Target};
 use std::fs;
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Root's, on each of these hosts.
+pub const PASSWORD: &str = "correct horse battery";
 
 pub struct Sshd {
     pub name: String,
@@ -35,6 +39,7 @@ impl Sshd {
         keygen(&at("user_key"), "");
         fs::copy(at("user_key.pub"), at("authorized_keys")).unwrap();
         fs::create_dir(at("eggo")).unwrap();
+        fs::write(at("shadow"), shadow(PASSWORD)).unwrap();
         fs::create_dir_all("/run/sshd").unwrap();
         fs::create_dir_all("/var/lib/eggo").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -45,10 +50,12 @@ impl Sshd {
             keys = at("authorized_keys").display(),
         );
         fs::write(at("config"), config).unwrap();
-        // In a mount namespace of its own, /var/lib/eggo is this host's alone.
+        // In a mount namespace of its own, /var/lib/eggo and root's password are this host's alone.
         let script = format!(
-            "mount --make-rprivate / && mount --bind {eggo} /var/lib/eggo && exec /usr/sbin/sshd -D -e -f {config}",
+            "mount --make-rprivate / && mount --bind {eggo} /var/lib/eggo && mount --bind {shadow} /etc/shadow && \
+             exec /usr/sbin/sshd -D -e -f {config}",
             eggo = at("eggo").display(),
+            shadow = at("shadow").display(),
             config = at("config").display(),
         );
         let child = Command::new("unshare")
@@ -117,6 +124,21 @@ impl Drop for Sshd {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The machine's users, root with this password.
+fn shadow(password: &str) -> String {
+    let mut openssl = Command::new("openssl")
+        .args(["passwd", "-6", "-stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    openssl.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
+    let hash = String::from_utf8(openssl.wait_with_output().unwrap().stdout).unwrap();
+    let users = fs::read_to_string("/etc/shadow").unwrap();
+    let others = users.lines().filter(|line| !line.starts_with("root:")).map(|line| format!("{line}\n"));
+    format!("root:{}:19000:0:99999:7:::\n", hash.trim()) + &others.collect::<String>()
 }
 
 pub fn keygen(path: &Path, passphrase: &str) {

@@ -1,0 +1,45 @@
+//! A program with a terminal of its own, and somebody who reads and types.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+pub struct Terminal {
+    child: Child,
+    keyboard: ChildStdin,
+    screen: ChildStdout,
+    seen: String,
+}
+
+impl Terminal {
+    /// Runs a shell's command line, with the environment of `command`.
+    pub fn run(line: &str, command: &mut Command) -> Self {
+        let mut child = command
+            .args(["-qefc", line, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script(1) is there");
+        let (keyboard, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, keyboard, screen, seen: String::new() }
+    }
+
+    /// Waits for a question, then types an answer.
+    pub fn answer(&mut self, question: &str, answer: &str) {
+        let mut piece = [0; 4096];
+        while !self.seen.contains(question) {
+            let length = self.screen.read(&mut piece).unwrap();
+            assert!(length > 0, "it ended without asking `{question}`: {}", self.seen);
+            self.seen.push_str(&String::from_utf8_lossy(&piece[..length]));
+        }
+        self.seen.clear();
+        writeln!(self.keyboard, "{answer}").unwrap();
+    }
+
+    /// Its exit code, and what it said after the last answer.
+    pub fn end(mut self) -> (i32, String) {
+        let mut rest = Vec::new();
+        self.screen.read_to_end(&mut rest).unwrap();
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (code, String::from_utf8_lossy(&rest).into_owned())
+    }
+}
