@@ -89,7 +89,7 @@ impl Undo {
                      systemctl reset-failed {name} 2>/dev/null || :"
                 )
             }
-            Self::Packages { manager, names } => manager.remove(names),
+            Self::Packages { manager, names } => manager.remove(&words(names)),
             Self::Images { runtime, names } => {
                 let names = words(names);
                 match runtime {
@@ -124,10 +124,14 @@ impl Undo {
 }
 
 impl Manager {
+    /// Removes what a list on the node names, one package a line.
+    pub(crate) fn remove_listed(self, list: &str) -> String {
+        format!("if [ -s {list} ]; then\n{}\nrm -f {list}; fi", self.remove(&format!("$(cat {list})")))
+    }
+
     /// Removes what of `names` is still there, without touching anything else: a package that
     /// someone else's package needs by now stays.
-    fn remove(self, names: &[String]) -> String {
-        let names = words(names);
+    fn remove(self, names: &str) -> String {
         match self {
             Self::Dpkg => format!(
                 "there=$(dpkg-query -W -f '${{db:Status-Abbrev}} ${{binary:Package}}\\n' {names} 2>/dev/null | \

@@ -112,6 +112,7 @@ pub async fn install_from_repositories(
     let step = Step::new("packages/repositories", "install packages from the node's repositories")
         .fingerprint_of(&absent)
         .undo(Undo::Packages { manager, names: absent.clone() })
+        .undo(Undo::script("remove what they brought along", manager.remove_listed(scripts::BROUGHT)))
         .always();
     run.step(host.name(), step, || async {
         let output = host.run(scripts::from_repositories(manager, facts, &absent)).await?;

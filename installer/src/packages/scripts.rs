@@ -6,12 +6,14 @@
 
 use super::{Transaction, file_name};
 use crate::facts::{Facts, Manager};
-use crate::remote::{Command, Output, words};
+use crate::remote::{Command, KEPT, Output, words};
 use crate::store::{ROOT, path};
 use std::time::Duration;
 
 /// The first line of our own policy-rc.d, by which it is told from the administrator's.
 const POLICY_MARK: &str = "# eggo: no service starts while packages are installed";
+/// What the node's repositories brought, with everything that it needed: one package a line.
+pub(super) const BROUGHT: &str = "/var/lib/eggo/kept/brought";
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The lines of a failed command's output that say why.
@@ -70,20 +72,43 @@ pub(super) fn install(transaction: &Transaction) -> Command {
 
 pub(super) fn from_repositories(manager: Manager, facts: &Facts, names: &[String]) -> Command {
     let names = words(names);
+    let (before, after) = (note_packages(manager), note_brought(manager));
     let script = match manager {
         Manager::Dpkg => format!(
-            "{}\nDEBIAN_FRONTEND=noninteractive apt-get -y --no-remove --no-install-recommends install {names} 2>&1 || \
-             {{ {}; exit 1; }}\n{}",
+            "{}\n{before}\nDEBIAN_FRONTEND=noninteractive apt-get -y --no-remove --no-install-recommends install {names} 2>&1 || \
+             {{ {}; exit 1; }}\n{after}\n{}",
             hold_services(),
             release_services(Manager::Dpkg),
             release_services(Manager::Dpkg)
         ),
         Manager::Rpm => {
             let tool = if facts.has("dnf") { "dnf" } else { "yum" };
-            format!("SYSTEMD_OFFLINE=1 {tool} -y install {names} 2>&1\n{}", release_services(Manager::Rpm))
+            let release = release_services(Manager::Rpm);
+            format!("{before}\nSYSTEMD_OFFLINE=1 {tool} -y install {names} 2>&1\n{after}\n{release}")
         }
     };
     Command::sh("install packages from the node's repositories", script).timeout(TIMEOUT).unchecked()
+}
+
+/// The packages of before, noted once: a run that was cut off has changed them already.
+fn note_packages(manager: Manager) -> String {
+    format!("mkdir -p {KEPT}; [ -e {BROUGHT}.before ] || {} > {BROUGHT}.before", installed(manager))
+}
+
+fn note_brought(manager: Manager) -> String {
+    format!(
+        "{} | grep -vxF -f {BROUGHT}.before >> {BROUGHT} || :\nrm -f {BROUGHT}.before",
+        installed(manager)
+    )
+}
+
+fn installed(manager: Manager) -> &'static str {
+    match manager {
+        Manager::Dpkg => {
+            "dpkg-query -W -f '${db:Status-Abbrev} ${binary:Package}\\n' | awk '$1 ~ /^.i/ { print $2 }'"
+        }
+        Manager::Rpm => "rpm -qa --qf '%{NAME}\\n'",
+    }
 }
 
 /// apt-get that sees the installed packages and the files it is given, and nothing else. The
