@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-const TIMEOUT: Duration = Duration::from_secs(3600);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Loads the images that the runtime does not have yet.
 pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
@@ -50,7 +50,7 @@ fn layout(node: &Node, images: &[&Arc<Image>]) -> Result<Layout, Report> {
 }
 
 /// One line per image: its name, and the digest by which the runtime knows it, where it says so.
-fn list_script(kind: RuntimeKind) -> &'static str {
+pub(super) fn list_script(kind: RuntimeKind) -> &'static str {
     match kind {
         RuntimeKind::Containerd => {
             "ctr -n k8s.io images ls | while read -r name _ digest _; do echo \"$name $digest\"; done"
@@ -62,13 +62,7 @@ fn list_script(kind: RuntimeKind) -> &'static str {
 
 /// Which of `images` are not in the runtime's list, in name and content.
 pub fn absent_images<'a>(kind: RuntimeKind, images: &'a [Arc<Image>], list: &str) -> Vec<&'a Arc<Image>> {
-    let there: BTreeMap<&str, &str> = list
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            Some((words.next()?, words.next().unwrap_or("")))
-        })
-        .collect();
+    let listed = Listed::new(kind, list);
     let is_there = |image: &Image| {
         let digest = match kind {
             RuntimeKind::Containerd => image.manifest.oci(),
@@ -77,11 +71,30 @@ pub fn absent_images<'a>(kind: RuntimeKind, images: &'a [Arc<Image>], list: &str
         };
         let names = Names::of(&image.name);
         let name = names.tagged.or(names.digested).unwrap_or_else(|| image.name.clone());
-        let short = docker_name(&name);
-        let name = if kind == RuntimeKind::Docker { short } else { name.as_str() };
-        there.get(name).is_some_and(|found| digest.is_empty() || *found == digest)
+        listed.digest(&name).is_some_and(|found| digest.is_empty() || *found == digest)
     };
     images.iter().filter(|image| !is_there(image)).collect()
+}
+
+/// What a runtime lists.
+pub(super) struct Listed {
+    kind: RuntimeKind,
+    digests: BTreeMap<String, String>,
+}
+
+impl Listed {
+    pub(super) fn new(kind: RuntimeKind, list: &str) -> Self {
+        let entry = |line: &str| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?.to_string(), words.next().unwrap_or("").to_string()))
+        };
+        Self { kind, digests: list.lines().filter_map(entry).collect() }
+    }
+
+    /// By which digest an image, named in full, is listed; empty if the runtime does not say.
+    pub(super) fn digest(&self, name: &str) -> Option<&String> {
+        self.digests.get(if self.kind == RuntimeKind::Docker { docker_name(name) } else { name })
+    }
 }
 
 /// Docker prints names of its own hub without the hub.

@@ -6,7 +6,7 @@
 mod catalogue;
 mod error;
 mod pick;
-mod reference;
+pub mod reference;
 mod steps;
 
 pub use error::{Missing, PlanError};
@@ -146,6 +146,11 @@ impl NodePlan {
 
     pub fn has(&self, role: Role) -> bool {
         self.roles.contains(&role)
+    }
+
+    /// The image archives of eggo's tarballs, whose content no index lists.
+    pub fn image_archives(&self) -> impl Iterator<Item = &Wanted> {
+        self.of_kind(eggo_bundles::Kind::Image).filter(|_| self.images.is_empty())
     }
 
     pub fn of_kind(&self, kind: eggo_bundles::Kind) -> impl Iterator<Item = &Wanted> {

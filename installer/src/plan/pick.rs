@@ -44,6 +44,7 @@ pub fn pick(
     } else {
         // Only workers have a container runtime that could hold them.
         picker.images.clear();
+        picker.items.retain(|_, wanted| wanted.item.kind != Kind::Image);
     }
     picker.hooks(config)?;
     if config.first_master() == Some(host) {
