@@ -1,7 +1,8 @@
 //! The node's store: content by its sha256, verified there before it gets its name.
 //!
 //! `sha256/DIGEST` is whole. `in/DIGEST` is on its way: all of it, or the first bytes after a cut;
-//! `in/DIGEST.rest` continues it. Everything of ours on a node lies below [`ROOT`].
+//! `in/DIGEST.rest` continues it. `current` lists what the last whole install needs, `previous` what
+//! the one before it needed. Everything of ours on a node lies below [`ROOT`].
 
 use crate::remote::{Command, Host, RemoteError};
 use eggo_bundles::Digest;
@@ -69,4 +70,53 @@ pub async fn look(host: &dyn Host) -> Result<Contents, RemoteError> {
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|line| *line == "@@").unwrap_or(lines.len());
     Ok(Contents::parse(&lines[..at], lines.get(at + 1..).unwrap_or(&[])))
+}
+
+/// Takes the list of what is needed on standard input; prints what it removed. Cut off anywhere, it
+/// has removed nothing that either list names: the old list takes the place of the previous one
+/// before the new one takes its own.
+pub fn prune_script() -> String {
+    format!(
+        "umask 077; mkdir -p {STORE} {INCOMING}; cd {STORE}/..; cat > current.new\n\
+         if [ -e current ] && ! cmp -s current current.new; then mv -f current previous; fi\n\
+         mv -f current.new current; touch previous\n\
+         ls sha256 | grep -vxF -f current -f previous > unneeded || :\n\
+         while read -r name; do rm -f \"sha256/$name\"; echo \"$name\"; done < unneeded\n\
+         rm -f unneeded in/*"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::local::Local;
+
+    #[tokio::test]
+    async fn what_the_last_two_installs_need_stays() {
+        let node = Local::new("a");
+        let digest = |name: &str| Digest::of(name.as_bytes()).hex();
+        let place = |name: &str| node.path(&format!("{STORE}/{}", digest(name)));
+        std::fs::create_dir_all(node.path(STORE)).unwrap();
+        for (needed, there) in [("ab", "ab"), ("ab", "ab"), ("bc", "abc"), ("cd", "bcd"), ("cd", "bcd")] {
+            needed.chars().for_each(|name| std::fs::write(place(&name.to_string()), "").unwrap());
+            let list: String = needed.chars().map(|name| digest(&name.to_string()) + "\n").collect();
+            node.run(Command::sh("prune", prune_script()).stdin(list)).await.unwrap();
+            let left: String = "abcd".chars().filter(|name| place(&name.to_string()).exists()).collect();
+            assert_eq!(left, there, "after {needed}");
+        }
+    }
+
+    #[tokio::test]
+    async fn cut_off_between_the_lists_nothing_needed_goes() {
+        let node = Local::new("a");
+        let digest = |name: &str| Digest::of(name.as_bytes()).hex();
+        let place = |name: &str| node.path(&format!("{STORE}/{}", digest(name)));
+        std::fs::create_dir_all(node.path(STORE)).unwrap();
+        ["a", "b", "c"].iter().for_each(|name| std::fs::write(place(name), "").unwrap());
+        // The old list is the previous one already, and the new one not yet there.
+        std::fs::write(node.path(&format!("{ROOT}/store/previous")), digest("a") + "\n").unwrap();
+        let output = node.run(Command::sh("prune", prune_script()).stdin(digest("b") + "\n")).await.unwrap();
+        assert_eq!(output.text(), digest("c"));
+        assert!(place("a").exists() && place("b").exists());
+    }
 }

@@ -1,15 +1,17 @@
 //! From a plan to installed content: every node's store filled, its system prepared, packages,
 //! binaries, files and images in place. What runs on top of that is the cluster's business.
 
+mod archives;
 mod claim;
 mod files;
 mod images;
 mod phases;
+mod prune;
 pub mod system;
 
 pub use files::{Placement, placements};
 pub use images::absent_images;
-pub use phases::{HasNodes, images as images_phase, install_node, phases};
+pub use phases::{HasNodes, images as images_phase, install_node, phases, prune as prune_phase};
 
 use crate::config::{self, Config};
 use crate::distribute::Source;

@@ -1,6 +1,6 @@
 //! The phases of this room. They slot into the list of any operation whose context has a [`Nodes`].
 
-use super::{Node, Nodes, claim, files, images, system};
+use super::{Node, Nodes, archives, claim, files, images, prune, system};
 use crate::distribute::{Delivery, distribute};
 use crate::packages;
 use crate::phases::{OnFailure, Phase, PhaseError};
@@ -75,8 +75,20 @@ pub fn images<C: HasNodes>() -> Phase<C> {
         name: "images",
         title: "Load images",
         help: "load into each node's container runtime the images that it lacks",
-        run_if: |context| any(context, |node| !node.plan.images.is_empty()),
+        run_if: |context| any(context, |node| node.plan.of_kind(Kind::Image).next().is_some()),
         run: |context| Box::pin(load_images(context.nodes())),
+        on_failure: OnFailure::GoOn,
+    }
+}
+
+/// When nothing is left to do.
+pub fn prune<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "prune",
+        title: "Tidy stores",
+        help: "remove content that neither this install nor the one before it needs",
+        run_if: |_| true,
+        run: |context| Box::pin(prune_stores(context.nodes())),
         on_failure: OnFailure::GoOn,
     }
 }
@@ -155,12 +167,21 @@ async fn install_files(all: &Nodes) -> Result<(), PhaseError> {
 }
 
 async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, AT_ONCE, |node| images::load(all, node)).await
+    all.run.on_each(&all.nodes, AT_ONCE, |node| load_images_on(all, node)).await
+}
+
+async fn load_images_on(all: &Nodes, node: &Node) -> Result<(), Report> {
+    images::load(all, node).await?;
+    archives::load(all, node).await
+}
+
+async fn prune_stores(all: &Nodes) -> Result<(), PhaseError> {
+    all.run.on_each(&all.nodes, AT_ONCE, |node| prune::prune(all, node)).await
 }
 
 /// Everything that one node is to have, for operations that go node by node.
 pub async fn install_node(all: &Nodes, node: &Node) -> Result<(), Report> {
     install_on(&all.run, node).await?;
     files::install(all, node).await?;
-    images::load(all, node).await
+    load_images_on(all, node).await
 }

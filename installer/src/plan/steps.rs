@@ -11,7 +11,7 @@ type Applies = fn(&Config, &Host, &NodePlan) -> bool;
 
 /// In the order of the install's list of phases. What happens on this machine alone, or to the
 /// cluster as a whole, is no node's step.
-const STEPS: [(Step, Applies); 17] = [
+const STEPS: [(Step, Applies); 18] = [
     ("distribute", |_, _, node| !node.items.is_empty()),
     ("simulate", |_, _, node| has(node, Kind::Pkg)),
     ("system", |_, _, _| true),
@@ -32,6 +32,7 @@ const STEPS: [(Step, Applies); 17] = [
     ("addons", |config, host, node| config.first_master() == Some(host) && has(node, Kind::Addon)),
     ("kubelet-serving", |config, host, _| config.kubelet_serving && host.has(Role::Worker)),
     ("postjoin", |_, _, node| hook(node, Schedule::Postjoin)),
+    ("prune", |_, _, node| !node.items.is_empty()),
 ];
 
 fn has(node: &NodePlan, kind: Kind) -> bool {
