@@ -31,6 +31,8 @@ pub struct Rpm {
     pub obsoletes: Vec<Dependency>,
     /// The paths of all its files.
     pub files: Vec<String>,
+    /// What they take together, in bytes; absent beyond 4 GiB.
+    pub installed_size: Option<u32>,
     /// The signature header's entries, by tag.
     pub signature: Header,
     /// The main header as it stands in the file: what header signatures and digests cover.
@@ -86,6 +88,7 @@ pub fn read(reader: &mut dyn Read) -> Result<Rpm, Problem> {
         conflicts: main.dependencies(tag::CONFLICTS),
         obsoletes: main.dependencies(tag::OBSOLETES),
         files: main.files(),
+        installed_size: main.numbers(tag::SIZE).first().copied(),
         payload_sha256: main.strings(tag::PAYLOAD_DIGEST).into_iter().next(),
         payload_offset: header_offset + header.len() as u64,
         signature,
@@ -100,6 +103,7 @@ pub mod tag {
     pub const VERSION: u32 = 1001;
     pub const RELEASE: u32 = 1002;
     pub const EPOCH: u32 = 1003;
+    pub const SIZE: u32 = 1009;
     pub const ARCH: u32 = 1022;
     pub const SOURCE_RPM: u32 = 1044;
     pub const PAYLOAD_DIGEST: u32 = 5092;

@@ -17,5 +17,5 @@ pub use install::{
     Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases, plan_for,
 };
 pub use life::{LifeRequest, backup, certificates, delete, renew, restore, status};
-pub use survey::{Surveyed, connect, facts_of, survey};
+pub use survey::{Surveyed, connect, facts_of, is_this_machine, survey};
 pub use upgrade::upgrade;

@@ -1,7 +1,7 @@
 //! Who is there, and what they are like: all nodes at the same time.
 
 use super::Access;
-use crate::config;
+use crate::config::{self, Config};
 use crate::events::Sink;
 use crate::facts::{self, Facts};
 use crate::phases::{Failure, PhaseError};
@@ -9,6 +9,8 @@ use crate::remote::Host;
 use crate::ssh::SshHost;
 use eggo_terminal::Report;
 use futures::StreamExt;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 const AT_ONCE: usize = 64;
@@ -61,6 +63,27 @@ pub async fn facts_of(reached: Vec<(config::Host, Arc<dyn Host>)>) -> (Vec<Surve
         }
     }
     (surveyed, failures)
+}
+
+/// Whether an address is one of the machine that we run on: what goes there would come from there.
+/// Nothing is sent.
+pub fn is_this_machine(ip: IpAddr) -> bool {
+    let from: SocketAddr = match ip {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let own = || {
+        let socket = UdpSocket::bind(from)?;
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    };
+    ip.is_loopback() || own().is_ok_and(|own| own.ip() == ip)
+}
+
+/// The names of the nodes that are the machine that we run on.
+pub(super) fn on_this_machine(config: &Config) -> BTreeSet<String> {
+    let own = config.hosts.iter().filter(|host| is_this_machine(host.ip));
+    own.map(|host| host.name.clone()).collect()
 }
 
 /// Connects to all and asks all; `Err` if any failed.

@@ -1,5 +1,7 @@
-//! How much room the plan takes on each of a node's file systems.
+//! How much room the plan takes on each of a node's file systems: what is still to be sent into the
+//! store, what packages say that they take, files where they go, and images.
 
+use super::Unpacked;
 use crate::config::RuntimeKind;
 use crate::distribute::missing;
 use crate::facts::Facts;
@@ -9,9 +11,10 @@ use eggo_bundles::{Item, Kind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A package's files take about this many times its archive.
+/// A package that does not say what it takes: so many times its archive.
 const UNPACKED_PACKAGE: u64 = 4;
-/// An image's unpacked layers, beside the blobs that the runtime keeps too.
+/// No manifest says what an image's layers take unpacked. The runtime keeps the blobs (once) beside
+/// them, and layers of text and programs deflate to a third.
 const UNPACKED_IMAGE: u64 = 4;
 /// Left over on every file system, so that logs and journals can still be written.
 const RESERVE: u64 = 64 << 20;
@@ -25,7 +28,7 @@ pub struct Need {
 }
 
 /// The need per mount; only what the node lacks counts.
-pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind) -> Vec<Need> {
+pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind, unpacked: &Unpacked) -> Vec<Need> {
     let items: Vec<Arc<Item>> = plan.items.iter().map(|wanted| wanted.item.clone()).collect();
     let missing = missing(&items, &facts.store);
     let mut needs: BTreeMap<&str, u64> = BTreeMap::new();
@@ -40,19 +43,21 @@ pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind) -> Vec<Need>
         RuntimeKind::Docker => "/var/lib/docker",
         RuntimeKind::Isulad => "/var/lib/isulad",
     };
-    for wanted in plan.items.iter().filter(|wanted| missing.contains_key(&wanted.item.sha256)) {
+    for wanted in &plan.items {
         let item = &wanted.item;
+        // What lies in the store has probably been put in its place too; packages can be asked for.
+        let is_new = missing.contains_key(&item.sha256);
         match item.kind {
             Kind::Pkg if facts.package(&item.name).is_none_or(|package| package.version != item.version) => {
-                add("/usr", item.size * UNPACKED_PACKAGE);
+                add("/usr", unpacked.get(item).unwrap_or(item.size * UNPACKED_PACKAGE));
             }
-            Kind::Image => add(images, item.size * UNPACKED_IMAGE),
-            Kind::Bin | Kind::File | Kind::Dir => {
+            Kind::Image if is_new => add(images, item.size * UNPACKED_IMAGE),
+            Kind::Bin | Kind::File | Kind::Dir if is_new => {
                 if let Some(folder) = wanted.dst.as_deref().or(item.dst.as_deref()) {
                     add(folder, item.size);
                 }
             }
-            Kind::Pkg | Kind::Addon => {}
+            _ => {}
         }
     }
     let free = |path: &str| facts.mount(path).map_or(0, |mount| mount.free);

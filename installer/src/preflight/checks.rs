@@ -1,7 +1,7 @@
 //! Facts × config × plan → findings. No I/O.
 
 use super::budget::budget;
-use super::{Candidate, Check, Level};
+use super::{Candidate, Check, Circumstances, Level, this_machine};
 use crate::config::Config;
 use crate::facts::{Facts, Module, Protocol};
 use crate::nodes::{placements, system};
@@ -27,22 +27,26 @@ pub struct Found {
     pub message: String,
 }
 
-fn error(check: Check, message: impl Into<String>) -> Found {
+pub(super) fn error(check: Check, message: impl Into<String>) -> Found {
     Found { check, level: Level::Error, message: message.into() }
 }
 
-fn warning(check: Check, message: impl Into<String>) -> Found {
+pub(super) fn warning(check: Check, message: impl Into<String>) -> Found {
     Found { check, level: Level::Warning, message: message.into() }
 }
 
-pub(super) fn judge(config: &Config, candidate: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn judge(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>) -> Vec<Found> {
+    let config = circumstances.config;
     let mut found = machine(candidate);
     found.extend(package_checks(candidate));
-    found.extend(disks(config, candidate));
+    found.extend(disks(circumstances, candidate));
     found.extend(kernel(candidate));
     if !candidate.ours {
         found.extend(ports(config, candidate));
         found.extend(leftovers(config, candidate.facts));
+    }
+    if candidate.is_this_machine {
+        found.extend(this_machine::judge(circumstances, candidate));
     }
     found
 }
@@ -110,10 +114,11 @@ fn bare(node: &str, message: &str) -> String {
     message.strip_prefix(&format!("{node}: ")).unwrap_or(message).to_string()
 }
 
-fn disks(config: &Config, candidate: &Candidate<'_>) -> Vec<Found> {
+fn disks(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>) -> Vec<Found> {
     let Candidate { facts, plan, .. } = candidate;
     let mut found = Vec::new();
-    for need in budget(facts, plan, config.runtime.kind) {
+    let Circumstances { config, unpacked, .. } = circumstances;
+    for need in budget(facts, plan, config.runtime.kind, unpacked) {
         if need.free < need.needed {
             let message =
                 format!("`{}` has {} free, {} are needed", need.mount, Size(need.free), Size(need.needed));

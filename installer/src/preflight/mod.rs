@@ -4,9 +4,12 @@
 mod budget;
 mod checks;
 mod reach;
+mod this_machine;
+mod unpacked;
 
 pub use budget::{Need, budget};
 pub use checks::Found;
+pub use unpacked::Unpacked;
 
 use crate::config::{self, Config};
 use crate::facts::Facts;
@@ -15,6 +18,7 @@ use crate::remote::Host;
 use eggo_terminal::{Exit, Explain, Table};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A node to be judged.
@@ -26,6 +30,16 @@ pub struct Candidate<'a> {
     /// The journal has done something on just this machine before: ports in use and files there
     /// are our own.
     pub ours: bool,
+    /// It is the machine that we run on.
+    pub is_this_machine: bool,
+}
+
+/// What all nodes are judged by.
+pub struct Circumstances<'a> {
+    pub config: &'a Config,
+    /// The cluster's folder on the machine that we run on.
+    pub state: &'a Path,
+    pub unpacked: &'a Unpacked,
 }
 
 /// The checks, in the order of the table.
@@ -47,11 +61,12 @@ pub enum Check {
     Ports,
     Leftovers,
     Hostname,
+    ThisMachine,
     Reach,
 }
 
 impl Check {
-    pub const ALL: [Check; 16] = [
+    pub const ALL: [Check; 17] = [
         Check::Arch,
         Check::Systemd,
         Check::Tools,
@@ -67,6 +82,7 @@ impl Check {
         Check::Ports,
         Check::Leftovers,
         Check::Hostname,
+        Check::ThisMachine,
         Check::Reach,
     ];
 
@@ -87,6 +103,7 @@ impl Check {
             Check::Ports => "ports",
             Check::Leftovers => "leftovers",
             Check::Hostname => "hostname",
+            Check::ThisMachine => "this-machine",
             Check::Reach => "reach",
         }
     }
@@ -109,6 +126,7 @@ impl Check {
             Check::Ports => "the ports of the node's components are free",
             Check::Leftovers => "no other cluster's files or services are there",
             Check::Hostname => "no two names of deploy.yaml are the same machine",
+            Check::ThisMachine => "a node that is this machine itself is safe from its own cleanup",
             Check::Reach => "the nodes reach the masters, etcd members and load balancer",
         }
     }
@@ -216,15 +234,18 @@ pub fn parse_checks<S: AsRef<str>>(
 }
 
 /// Runs all checks on all nodes.
-pub async fn check(config: &Config, candidates: &[Candidate<'_>], ignore: &BTreeSet<Check>) -> Verdict {
+pub async fn check(
+    circumstances: &Circumstances<'_>,
+    candidates: &[Candidate<'_>],
+    ignore: &BTreeSet<Check>,
+) -> Verdict {
     let mut found = Vec::new();
     for candidate in candidates {
-        found.extend(
-            checks::judge(config, candidate).into_iter().map(|found| (candidate.host.name.clone(), found)),
-        );
+        let judged = checks::judge(circumstances, candidate).into_iter();
+        found.extend(judged.map(|found| (candidate.host.name.clone(), found)));
     }
-    found.extend(checks::judge_together(config, candidates));
-    found.extend(reach::check(config, candidates).await);
+    found.extend(checks::judge_together(circumstances.config, candidates));
+    found.extend(reach::check(circumstances.config, candidates).await);
     let mut findings: Vec<Finding> = found
         .into_iter()
         .map(|(node, Found { check, level, message })| {

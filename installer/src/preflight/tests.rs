@@ -1,6 +1,7 @@
 use super::*;
 use crate::facts::{Mount, Port, Protocol};
 use crate::remote::fake::Fake;
+use eggo_bundles::Kind;
 use std::collections::BTreeMap;
 
 const DEPLOY: &str = "\
@@ -40,6 +41,9 @@ struct Nodes {
     config: Config,
     facts: Vec<Facts>,
     plans: Vec<NodePlan>,
+    unpacked: Unpacked,
+    this_machine: Option<&'static str>,
+    state: &'static str,
 }
 
 impl Nodes {
@@ -60,7 +64,8 @@ impl Nodes {
             steps: Vec::new(),
         };
         let plans = config.hosts.iter().map(plan).collect();
-        Self { config, facts, plans }
+        let (unpacked, state) = (Unpacked::default(), "/etc/eggo/one");
+        Self { config, facts, plans, unpacked, this_machine: None, state }
     }
 
     async fn verdict(&self, ours: bool, ignore: &[&str]) -> Verdict {
@@ -71,9 +76,12 @@ impl Nodes {
                 facts: &self.facts[at],
                 plan: &self.plans[at],
                 ours,
+                is_this_machine: self.this_machine.is_some_and(|name| name == self.config.hosts[at].name),
             })
             .collect();
-        check(&self.config, &candidates, &parse_checks(ignore).unwrap()).await
+        let (state, unpacked) = (Path::new(self.state), &self.unpacked);
+        let circumstances = Circumstances { config: &self.config, state, unpacked };
+        check(&circumstances, &candidates, &parse_checks(ignore).unwrap()).await
     }
 }
 
@@ -147,4 +155,60 @@ async fn what_we_left_there_ourselves_is_no_leftover() {
 fn an_unknown_check_is_refused_with_the_known_ones() {
     let error = parse_checks(["clok"]).unwrap_err();
     assert!(error.hint().unwrap().contains("clock"));
+}
+
+#[tokio::test]
+async fn a_node_that_is_this_machine_is_told_what_that_means() {
+    let mut nodes = Nodes::new();
+    nodes.this_machine = Some("m");
+    nodes.facts[0].hostname = "desk".into();
+    let verdict = nodes.verdict(false, &[]).await;
+    let [finding] = verdict.findings.as_slice() else { panic!("{verdict:?}") };
+    assert_eq!((finding.node.as_str(), finding.level), ("m", Level::Warning));
+    assert!(finding.message.starts_with("it is this machine: its name becomes `m`,"), "{}", finding.message);
+    assert!(finding.message.contains("`/etc/eggo/one`"), "{}", finding.message);
+
+    nodes.state = "/var/lib/eggo/state/one";
+    nodes.config.hosts[0].ip = "127.0.0.1".parse().unwrap();
+    let verdict = nodes.verdict(false, &[]).await;
+    assert_eq!(verdict.errors(), 2, "{verdict:?}");
+    nodes.verdict(false, &["this-machine"]).await.decide().unwrap();
+}
+
+#[tokio::test]
+async fn room_is_reckoned_from_the_plan() {
+    let mut nodes = Nodes::new();
+    let item = |kind: eggo_bundles::Kind, path: &str, size: u64| eggo_bundles::Item {
+        path: path.into(),
+        arch: eggo_bundles::Arch::Amd64,
+        kind,
+        name: path.into(),
+        version: "1".into(),
+        size,
+        sha256: eggo_bundles::Digest::of(path.as_bytes()),
+        roles: Vec::new(),
+        dst: None,
+        mode: None,
+        link: None,
+        requires: Vec::new(),
+        source: Default::default(),
+    };
+    let (known, silent) =
+        (item(Kind::Pkg, "amd64/pkg/a.deb", 10 << 20), item(Kind::Pkg, "amd64/pkg/b.deb", 1 << 20));
+    let program = item(Kind::Bin, "amd64/bin/p", 5 << 20);
+    nodes.unpacked = [(known.sha256, 30 << 20)].into();
+    for (item, dst) in [(known, None), (silent, None), (program, Some("/usr/bin".to_string()))] {
+        nodes.plans[0].items.push(crate::plan::Wanted { item: Arc::new(item), dst });
+    }
+    let runtime = nodes.config.runtime.kind;
+    let needs = |nodes: &Nodes| -> Vec<(String, u64)> {
+        let needs = budget(&nodes.facts[0], &nodes.plans[0], runtime, &nodes.unpacked);
+        needs.into_iter().map(|need| (need.mount, (need.needed >> 20) - 64)).collect()
+    };
+    assert_eq!(needs(&nodes), [("/".into(), 30 + 4 + 5), ("/var".into(), 16)]);
+    // What is there already needs no room; a package in the store is not installed yet.
+    for wanted in &nodes.plans[0].items {
+        nodes.facts[0].store.whole.insert(wanted.item.sha256, wanted.item.size);
+    }
+    assert_eq!(needs(&nodes), [("/".into(), 30 + 4)]);
 }
