@@ -9,6 +9,7 @@ pub mod content;
 pub mod distribute;
 pub mod events;
 pub mod facts;
+pub mod hooks;
 pub mod journal;
 pub mod nodes;
 pub mod operation;

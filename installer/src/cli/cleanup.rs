@@ -36,6 +36,10 @@ pub struct Args {
     #[arg(long)]
     forget_gone: bool,
 
+    /// Do not run the precleanup and postcleanup hooks of deploy.yaml
+    #[arg(long)]
+    skip_hooks: bool,
+
     /// Keep certificates and kubeconfigs of the cluster on this machine
     #[arg(long)]
     keep_state: bool,
@@ -60,7 +64,12 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         config: Arc::new(config),
         access,
         state: state.clone(),
-        options: Options { images: args.images, forget_gone: args.forget_gone, ..Options::default() },
+        options: Options {
+            images: args.images,
+            forget_gone: args.forget_gone,
+            skip_hooks: args.skip_hooks,
+            ..Options::default()
+        },
         events: view::sink(global.format),
     };
     let undone = runtime()?.block_on(operation::cleanup(request))?;

@@ -28,6 +28,10 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = Options::default().drain.as_secs())]
     drain_timeout: u64,
 
+    /// Do not run the precleanup and postcleanup hooks of deploy.yaml
+    #[arg(long)]
+    skip_hooks: bool,
+
     #[command(flatten)]
     life: LifeArgs,
 }
@@ -43,7 +47,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     if !args.yes && !yes(&format!("take {} out of the cluster? [y/N] ", names.join(", "))) {
         return Err(Report::new("stopped: nothing was changed"));
     }
-    let options = Options { drain: Duration::from_secs(args.drain_timeout) };
+    let options = Options { drain: Duration::from_secs(args.drain_timeout), skip_hooks: args.skip_hooks };
     runtime()?.block_on(operation::delete(request, &names, options))?;
     output::text_out(&format!("done: take {} out of deploy.yaml too\n", names.join(", ")))
 }

@@ -18,11 +18,13 @@ use std::time::Duration;
 pub struct Options {
     /// How long pods may take to leave.
     pub drain: Duration,
+    /// The user's precleanup and postcleanup hooks do not run.
+    pub skip_hooks: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { drain: Duration::from_secs(300) }
+        Self { drain: Duration::from_secs(300), skip_hooks: false }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The install: connect → facts → plan → preflight → phases → report.
 
-use super::{Access, Surveyed, survey};
+use super::{Access, Surveyed, is_this_machine, kept, survey};
 use crate::cluster::context::{Cluster, Shelf};
 use crate::cluster::phases::HasCluster;
 use crate::cluster::{self};
@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::nodes::{self, HasNodes, Nodes};
 use crate::phases::{Phase, Selection, run_list};
 use crate::plan::{self, Known, PackageFormat, Plan};
-use crate::preflight::{self, Candidate, Check, Verdict};
+use crate::preflight::{self, Candidate, Check, Circumstances, Unpacked, Verdict};
 use crate::run::Run;
 use eggo_bundles::{Arch, Index, Item, Kind};
 use eggo_terminal::Report;
@@ -61,6 +61,14 @@ pub struct Deployment {
     pub(super) cluster: Cluster,
 }
 
+impl Deployment {
+    /// A cleanup will have no bundle at hand.
+    pub(super) fn keep_hooks(&self) -> Result<(), Report> {
+        let Cluster { state, config, shelf, .. } = &self.cluster;
+        kept::save_hooks(state, config, |name, arch| shelf.file(name, arch))
+    }
+}
+
 impl HasNodes for Deployment {
     fn nodes(&self) -> &Nodes {
         &self.nodes
@@ -79,6 +87,7 @@ pub fn phases() -> Vec<Phase<Deployment>> {
     list.push(cluster::phases::runtime());
     list.push(nodes::images_phase());
     list.extend(cluster::phases::deploy());
+    list.push(nodes::prune_phase());
     list
 }
 
@@ -90,7 +99,7 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     let journal = Journal::open(state)?;
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
-    let verdict = judge(config, &surveyed, &plan, Some(&journal), &options.ignore).await;
+    let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await;
     tell(&verdict, events);
     verdict.decide()?;
     if !confirm.confirm(&plan, &verdict) {
@@ -100,6 +109,7 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     let deployment = prepared(request, journal, surveyed, plan);
     let run = deployment.nodes.run.clone();
     run.begin("install", Some(bundle)).await?;
+    deployment.keep_hooks()?;
     run_list(&phases, &selection, &run, &deployment).await?;
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
 }
@@ -136,12 +146,12 @@ fn with_addons(config: &Config, plan: &Plan) -> Config {
 
 /// Preflight alone: nothing is changed.
 pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
-    let InstallRequest { config, access, index, state, options, events, .. } = request;
-    let surveyed = survey(&config.hosts, &access, &events).await?;
-    let plan = plan_for(&config, &index, &surveyed, options.plan)?;
+    let InstallRequest { config, access, index, state, options, events, .. } = &request;
+    let surveyed = survey(&config.hosts, access, events).await?;
+    let plan = plan_for(config, index, &surveyed, options.plan)?;
     // A cluster that was never installed has no journal, and looking makes none.
-    let journal = if state.exists() { Some(Journal::open(&state)?) } else { None };
-    Ok(judge(&config, &surveyed, &plan, journal.as_ref(), &options.ignore).await)
+    let journal = if state.exists() { Some(Journal::open(state)?) } else { None };
+    Ok(judge(&request, &surveyed, &plan, journal.as_ref()).await)
 }
 
 /// The plan for nodes as they were found.
@@ -163,13 +173,14 @@ pub fn plan_for(
     Ok(plan::plan(config, index, &known, options)?)
 }
 
+/// Every check on every node.
 pub(super) async fn judge(
-    config: &Config,
+    request: &InstallRequest,
     surveyed: &[Surveyed],
     plan: &Plan,
     journal: Option<&Journal>,
-    ignore: &BTreeSet<Check>,
 ) -> Verdict {
+    let InstallRequest { config, source, state, options, .. } = request;
     let entries = journal.map(Journal::entries).unwrap_or_default();
     let candidates: Vec<Candidate<'_>> = surveyed
         .iter()
@@ -177,12 +188,19 @@ pub(super) async fn judge(
             let name = &node.host.name;
             let same = node.facts.mark.is_some()
                 && journal.and_then(|journal| journal.mark(name)) == node.facts.mark;
-            let ours = same && entries.iter().any(|entry| entry.node == *name);
-            let plan = plan.node(name)?;
-            Some(Candidate { host: &node.host, remote: node.remote.clone(), facts: &node.facts, plan, ours })
+            Some(Candidate {
+                host: &node.host,
+                remote: node.remote.clone(),
+                facts: &node.facts,
+                plan: plan.node(name)?,
+                ours: same && entries.iter().any(|entry| entry.node == *name),
+                is_this_machine: is_this_machine(node.host.ip),
+            })
         })
         .collect();
-    preflight::check(config, &candidates, ignore).await
+    let unpacked = Unpacked::read(plan, &**source);
+    let circumstances = Circumstances { config, state, unpacked: &unpacked };
+    preflight::check(&circumstances, &candidates, &options.ignore).await
 }
 
 /// What does not stop the install is still said.

@@ -1,18 +1,22 @@
 //! What this machine remembers of a cluster: its configuration as it was last installed, without
-//! passwords.
+//! passwords, and the hooks that a cleanup will run.
 
-use crate::config::Config;
+use crate::config::{Config, Schedule};
+use eggo_bundles::Arch;
 use eggo_terminal::Report;
+use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 const FILE: &str = "config.json";
+const HOOKS: &str = "hooks";
 
 /// `None` if no install has got that far.
 pub fn load(state: &Path) -> Result<Option<Config>, Report> {
     let path = state.join(FILE);
     let failed = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", path.display()));
-    let text = match std::fs::read(&path) {
+    let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -25,7 +29,7 @@ pub fn load(state: &Path) -> Result<Option<Config>, Report> {
 /// All clusters below a state folder, by name.
 pub fn list(folder: &Path) -> Result<Vec<Config>, Report> {
     let failed = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", folder.display()));
-    let entries = match std::fs::read_dir(folder) {
+    let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(failed(error)),
@@ -36,6 +40,52 @@ pub fn list(folder: &Path) -> Result<Vec<Config>, Report> {
     }
     clusters.sort_by(|a, b| a.cluster_id.cmp(&b.cluster_id));
     Ok(clusters)
+}
+
+/// Keeps the hooks around a cleanup, when no bundle is at hand any more. `script` finds them.
+pub fn save_hooks(
+    state: &Path,
+    config: &Config,
+    script: impl Fn(&str, Arch) -> Result<Option<Vec<u8>>, Report>,
+) -> Result<(), Report> {
+    let late = |schedule| matches!(schedule, Schedule::Precleanup | Schedule::Postcleanup);
+    for hook in config.hooks.iter().filter(|hook| late(hook.schedule)) {
+        for host in config.with_role(hook.role) {
+            // A hook that the bundle lacks is the plan's to refuse.
+            if let Some(text) = script(&hook.name, host.arch)? {
+                let path = hook_path(state, &hook.name, host.arch);
+                write(&path, &text)
+                    .map_err(|error| Report::new(format!("cannot write `{}`: {error}", path.display())))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A hook that was kept; `None` if no install has got that far.
+pub fn hook(state: &Path, name: &str, arch: Arch) -> Result<Option<Vec<u8>>, Report> {
+    let path = hook_path(state, name, arch);
+    match fs::read(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Report::new(format!("cannot read `{}`: {error}", path.display()))),
+    }
+}
+
+/// A hook's name is that of a file: deploy.yaml is refused otherwise.
+fn hook_path(state: &Path, name: &str, arch: Arch) -> PathBuf {
+    state.join(HOOKS).join(arch.as_str()).join(name)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let new = path.with_extension("new");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()?;
+    fs::rename(new, path)
 }
 
 #[cfg(test)]

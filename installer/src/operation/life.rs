@@ -1,7 +1,8 @@
 //! What is asked of a cluster that runs: its status, certificates, etcd's data.
 
 use super::Access;
-use crate::cleanup;
+use super::survey::on_this_machine;
+use crate::cleanup::{self, CleanupHooks};
 use crate::cluster::certs::{self, Line};
 use crate::cluster::delete;
 use crate::cluster::deploy::certificates::save_config;
@@ -10,7 +11,9 @@ use crate::cluster::status::{self, Status};
 use crate::cluster::{Cluster, Node, Shelf};
 use crate::config::Config;
 use crate::events::Sink;
+use crate::hooks::Hooks;
 use crate::journal::Journal;
+use crate::phases::PhaseError;
 use crate::remote::{Command, Host};
 use crate::run::Run;
 use eggo_bundles::Arch;
@@ -73,20 +76,31 @@ pub async fn restore(request: LifeRequest, snapshot: &Path) -> Result<(), Report
 /// Takes nodes out of the cluster, then everything of ours off them. One that is gone already is
 /// forgotten.
 pub async fn delete(request: LifeRequest, names: &[String], options: delete::Options) -> Result<(), Report> {
-    let (events, state) = (request.events.clone(), request.state.clone());
+    let state = request.state.clone();
     let cluster = request.cluster()?;
-    let remaining =
-        delete::run(&cluster, names, options).await.map_err(|error| error.report("Delete nodes"))?;
-    save_config(&state, &remaining)?;
+    delete::check(&cluster, names).await?;
     let mut hosts: BTreeMap<String, Arc<dyn Host>> = BTreeMap::new();
     for node in cluster.nodes.iter().filter(|node| names.contains(&node.host.name)) {
         if node.remote.run(Command::sh("see whether it answers", "true")).await.is_ok() {
             hosts.insert(node.host.name.clone(), node.remote.clone());
         }
     }
+    let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator: "delete" };
+    let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
+    let failures = hooks.before(&hosts).await?;
+    if !failures.is_empty() {
+        return Err(PhaseError::Nodes(failures).report("Run precleanup hooks"));
+    }
+    let remaining =
+        delete::run(&cluster, names, options).await.map_err(|error| error.report("Delete nodes"))?;
+    save_config(&state, &remaining)?;
     let only = names.iter().cloned().collect();
-    let options = cleanup::Options { images: true, forget_gone: true, only };
-    cleanup::cleanup(cluster.run.journal(), &hosts, &options, &events).await?.report()
+    let this_machine = on_this_machine(&cluster.config);
+    let options =
+        cleanup::Options { images: true, forget_gone: true, only, this_machine, ..Default::default() };
+    let mut cleaned = cleanup::cleanup(&cluster.run, &hosts, &options).await?;
+    cleaned.failures.extend(hooks.after(&hosts).await?);
+    cleaned.report()
 }
 
 /// No bundle is at hand.

@@ -17,6 +17,8 @@ use eggo_terminal::Report;
 /// What a bundle needs before any node is touched: its content on all of them, and the package
 /// managers' word that it fits.
 const FIRST: [&str; 2] = ["distribute", "simulate"];
+/// When every node runs the new version.
+const LAST: [&str; 1] = ["prune"];
 
 /// Brings the cluster to the version that the bundle carries. A node that does not come back gets
 /// its former programs again.
@@ -33,7 +35,7 @@ pub async fn upgrade(
     let journal = Journal::open(&request.state)?;
     let surveyed = survey(&request.config.hosts, &request.access, &request.events).await?;
     let plan = plan_for(&request.config, &request.index, &surveyed, request.options.plan)?;
-    let verdict = judge(&request.config, &surveyed, &plan, Some(&journal), &request.options.ignore).await;
+    let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await;
     tell(&verdict, &request.events);
     verdict.decide()?;
     let events = request.events.clone();
@@ -47,10 +49,13 @@ pub async fn upgrade(
     }
     let run = deployment.nodes.run.clone();
     run.begin("upgrade", Some(to.to_string())).await?;
+    deployment.keep_hooks()?;
     let first = Selection { only: FIRST.map(String::from).into(), ..Selection::default() };
     run_list(&phases(), &first, &run, &deployment).await?;
     let result = upgrade::run(&deployment.cluster, &Content(&deployment.nodes), rolling).await;
     result.map_err(|error| error.report("Upgrade"))?;
+    let last = Selection { only: LAST.map(String::from).into(), ..Selection::default() };
+    run_list(&phases(), &last, &run, &deployment).await?;
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
 }
 

@@ -1,10 +1,18 @@
 //! The inverse of the journal: what was done is undone, the last first, and nothing else is touched.
 //! A node that cannot be reached does not stop it: its entries stay in the journal for the next time.
+//! The user's hooks around it are those of [`CleanupHooks`].
 
-use crate::events::{Event, Sink};
-use crate::journal::{Entry, Journal, Record, Undo, now};
+mod guard;
+mod hooks;
+
+pub use guard::removed_folder;
+pub use hooks::CleanupHooks;
+
+use crate::events::Event;
+use crate::journal::{Entry, Record, Undo, now};
 use crate::phases::Failure;
 use crate::remote::{Command, Host};
+use crate::run::Run;
 use eggo_terminal::{Exit, Report};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +28,10 @@ pub struct Options {
     pub images: bool,
     /// Nodes that cannot be reached are struck from the journal: they will not come back.
     pub forget_gone: bool,
+    /// The user's precleanup and postcleanup hooks do not run.
+    pub skip_hooks: bool,
+    /// Nodes that are the machine that we run on.
+    pub this_machine: BTreeSet<String>,
     /// Only these nodes; empty: all.
     pub only: BTreeSet<String>,
 }
@@ -56,27 +68,28 @@ impl Cleaned {
     }
 }
 
-/// Undoes everything in the journal. `hosts` are the nodes that can be asked, by name.
-pub async fn cleanup(
-    journal: &Journal,
-    hosts: &BTreeMap<String, Arc<dyn Host>>,
-    options: &Options,
-    events: &Arc<dyn Sink>,
-) -> Result<Cleaned, Report> {
+/// The nodes that can be asked, by name.
+pub type Reached = BTreeMap<String, Arc<dyn Host>>;
+
+/// Undoes everything in the journal, but for nodes that have failed before.
+pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cleaned, Report> {
     let mut cleaned = Cleaned::default();
-    let mut lost: BTreeSet<String> = BTreeSet::new();
-    let wanted = |entry: &Entry| options.only.is_empty() || options.only.contains(&entry.node);
-    for (phase, entries) in backwards(journal.entries().into_iter().filter(wanted).collect()) {
-        events.event(Event::PhaseStarted { phase: phase.clone(), title: format!("Undo {phase}") });
+    let wanted = |entry: &Entry| {
+        let chosen = options.only.is_empty() || options.only.contains(&entry.node);
+        let ours = !hooks::is_hook(entry) || !hosts.contains_key(&entry.node);
+        chosen && ours && !run.has_failed(&entry.node)
+    };
+    for (phase, entries) in backwards(run.journal().entries().into_iter().filter(wanted).collect()) {
+        run.event(Event::PhaseStarted { phase: phase.clone(), title: format!("Undo {phase}") });
         let mut jobs = Vec::new();
-        for (node, entries) in entries.into_iter().filter(|(node, _)| !lost.contains(node)) {
-            jobs.push(undo_on(journal, hosts.get(&node), node, entries, options, events));
+        for (node, entries) in entries.into_iter().filter(|(node, _)| !run.has_failed(node)) {
+            jobs.push(undo_on(run, hosts.get(&node), node, entries, options));
         }
         let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
         for (node, undone, failure) in results {
             cleaned.undone += undone;
             if let Some(report) = failure {
-                lost.insert(node.clone());
+                run.mark_failed(&node);
                 cleaned.failures.push(Failure { node, report });
             }
         }
@@ -89,8 +102,8 @@ pub async fn cleanup(
             .map(|failure| failure.node)
             .collect();
         for node in gone {
-            events.event(Event::warning(Some(&node), "not reached, and struck from the journal"));
-            journal.append(Record::Forget { node, at: now() }).await?;
+            run.event(Event::warning(Some(&node), "not reached, and struck from the journal"));
+            run.journal().append(Record::Forget { node, at: now() }).await?;
         }
     }
     Ok(cleaned)
@@ -113,18 +126,22 @@ fn backwards(entries: Vec<Entry>) -> Vec<(String, ByNode)> {
 
 /// All entries of one phase on one node, in one round trip.
 async fn undo_on(
-    journal: &Journal,
+    run: &Run,
     host: Option<&Arc<dyn Host>>,
     node: String,
     entries: Vec<Entry>,
     options: &Options,
-    events: &Arc<dyn Sink>,
 ) -> (String, usize, Option<Report>) {
     let Some(host) = host else {
         return (node, 0, Some(Report::new("it cannot be reached").exit(Exit::SomeHosts)));
     };
     if let Some(bad) = entries.iter().flat_map(|entry| &entry.undo).find(|undo| !undo.is_sound()) {
         let report = Report::new(format!("the journal asks to `{}`, which is refused", bad.title()));
+        return (node, 0, Some(report));
+    }
+    if options.this_machine.contains(&node)
+        && let Err(report) = guard::refuse_own_state(&entries, run.journal().folder())
+    {
         return (node, 0, Some(report));
     }
     let command = Command::sh("undo changes", script(&entries, options)).timeout(TIMEOUT);
@@ -137,9 +154,9 @@ async fn undo_on(
         text.lines().filter_map(|line| line.strip_prefix("@failed ")?.parse().ok()).collect();
     let mut undone = 0;
     for (_, entry) in entries.iter().enumerate().filter(|(at, _)| !failed.contains(at)) {
-        events.event(Event::note(Some(&node), format!("undone: {}", entry.step)));
+        run.event(Event::note(Some(&node), format!("undone: {}", entry.step)));
         let record = Record::Undone { node: node.clone(), step: entry.step.clone(), at: now() };
-        if let Err(error) = journal.append(record).await {
+        if let Err(error) = run.journal().append(record).await {
             return (node, undone, Some(error.into()));
         }
         undone += 1;
@@ -168,95 +185,4 @@ fn script(entries: &[Entry], options: &Options) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::remote::fake::Fake;
-
-    async fn journal(folder: &std::path::Path) -> Journal {
-        let journal = Journal::open(folder).unwrap();
-        for (node, phase, step) in [
-            ("a", "distribute", "mark"),
-            ("b", "distribute", "mark"),
-            ("a", "files", "x"),
-            ("a", "files", "y"),
-            ("b", "files", "x"),
-        ] {
-            let record = Record::Intent {
-                node: node.into(),
-                phase: phase.into(),
-                step: step.into(),
-                fingerprint: String::new(),
-                undo: vec![Undo::script(step, format!("undo-{step}"))],
-                at: now(),
-            };
-            journal.append(record).await.unwrap();
-        }
-        journal
-    }
-
-    fn hosts(fakes: &[&Arc<Fake>]) -> BTreeMap<String, Arc<dyn Host>> {
-        fakes.iter().map(|fake| (fake.name().to_string(), Arc::clone(fake) as Arc<dyn Host>)).collect()
-    }
-
-    #[tokio::test]
-    async fn the_last_change_is_undone_first_and_a_gone_node_keeps_its_entries() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = journal(folder.path()).await;
-        let a = Arc::new(Fake::new("a"));
-        let events: Arc<dyn Sink> = Arc::new(crate::events::Silent);
-        let cleaned = cleanup(&journal, &hosts(&[&a]), &Options::default(), &events).await.unwrap();
-        assert_eq!(cleaned.undone, 3);
-        let scripts = a.scripts();
-        assert_eq!(scripts.len(), 2);
-        let (y, x) = (scripts[0].find("undo-y").unwrap(), scripts[0].find("undo-x").unwrap());
-        assert!(y < x);
-        assert!(scripts[1].contains("undo-mark"));
-        let report = cleaned.report().unwrap_err();
-        assert_eq!(
-            (report.message.as_str(), report.exit),
-            ("1 node could not be cleaned up", Exit::SomeHosts)
-        );
-        assert_eq!(report.notes, ["b: it cannot be reached"]);
-        assert!(journal.entries().iter().all(|entry| entry.node == "b"));
-
-        let options = Options { forget_gone: true, ..Options::default() };
-        let cleaned = cleanup(&journal, &hosts(&[&a]), &options, &events).await.unwrap();
-        assert!(cleaned.report().is_ok());
-        assert!(journal.entries().is_empty());
-    }
-
-    #[tokio::test]
-    async fn what_could_not_be_undone_stays_in_the_journal() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = journal(folder.path()).await;
-        let a = Arc::new(Fake::new("a").on("undo-y", "@failed 1\n"));
-        let b = Arc::new(Fake::new("b"));
-        let events: Arc<dyn Sink> = Arc::new(crate::events::Silent);
-        let cleaned = cleanup(&journal, &hosts(&[&a, &b]), &Options::default(), &events).await.unwrap();
-        assert_eq!(cleaned.failures.len(), 1);
-        assert_eq!(cleaned.failures[0].report.message, "could not undo x");
-        let left: Vec<String> =
-            journal.entries().iter().map(|entry| format!("{} {}", entry.node, entry.step)).collect();
-        assert_eq!(left, ["a mark", "a x"]);
-    }
-
-    #[tokio::test]
-    async fn a_journal_that_asks_for_too_much_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path()).unwrap();
-        let record = Record::Intent {
-            node: "a".into(),
-            phase: "p".into(),
-            step: "s".into(),
-            fingerprint: String::new(),
-            undo: vec![Undo::tree("/etc")],
-            at: now(),
-        };
-        journal.append(record).await.unwrap();
-        let a = Arc::new(Fake::new("a"));
-        let events: Arc<dyn Sink> = Arc::new(crate::events::Silent);
-        let cleaned = cleanup(&journal, &hosts(&[&a]), &Options::default(), &events).await.unwrap();
-        assert!(a.scripts().is_empty());
-        assert_eq!(cleaned.failures[0].report.message, "the journal asks to `remove /etc`, which is refused");
-    }
-}
+mod tests;
