@@ -3,4 +3,6 @@
 //! No test lives here, and nothing that a program needs at run time.
 
 pub mod lab;
+pub mod parcel;
 pub mod site;
+pub mod user;

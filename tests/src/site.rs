@@ -250,7 +250,7 @@ pub fn run(mut command: Command) -> Output {
 }
 
 /// A program of this workspace, built on first use.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -1,11 +1,7 @@
 //! The install up to installed content, on real hosts of three kinds at once: root and a user with sudo,
 //! a network without an outside, and everything that can break on the way.
 
-use eggo_bundles::progress::Silent as NoProgress;
-use eggo_bundles::{
-    Arch, Bundle, Content as Bytes, Digest, Index, Item, KeyPair, Kind, Role, SecretKey, Store, TrustedKeys,
-    seal, write,
-};
+use eggo_bundles::{Bundle, TrustedKeys};
 use eggo_install::config::{self, Config, Secret};
 use eggo_install::content::Content;
 use eggo_install::events::{Event, Sink};
@@ -15,171 +11,16 @@ use eggo_install::plan::Plan;
 use eggo_install::preflight::Verdict;
 use eggo_install::ssh::HostKeys;
 use eggo_terminal::Report;
-use eggo_tests::lab::{Host, Kind as HostKind, Lab};
-use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use eggo_tests::lab::{Host, Kind, Lab};
+use eggo_tests::parcel::Parcel;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const PHASES: [&str; 5] = ["distribute", "simulate", "system", "packages", "files"];
 
 /// The hosts of most tests: one of each kind.
-const HOSTS: [(&str, HostKind); 3] =
-    [("m", HostKind::DebAmd64), ("w", HostKind::DebArm64), ("r", HostKind::RpmAmd64)];
-
-/// A small bundle of real packages, programs and one large file, and its key.
-struct Made {
-    folder: tempfile::TempDir,
-    bytes: BTreeMap<Digest, Vec<u8>>,
-}
-
-impl Store for Made {
-    fn content(&self, item: &Item) -> io::Result<Bytes> {
-        Ok(Bytes::Bytes(self.bytes[&item.sha256].clone()))
-    }
-}
-
-impl Made {
-    fn new(large: usize) -> Self {
-        let mut made = Self { folder: tempfile::tempdir().unwrap(), bytes: BTreeMap::new() };
-        let mut index = Index::new("demo", "1", vec![Arch::Amd64, Arch::Arm64]);
-        for arch in Arch::ALL {
-            let deb = made.deb(arch);
-            made.item(&mut index, arch, Kind::Pkg, "eggo-demo_1.0_all.deb", "eggo-demo", "1.0", deb, None);
-            let script = format!("#!/bin/sh\necho {arch}\n").into_bytes();
-            made.item(
-                &mut index,
-                arch,
-                Kind::Bin,
-                "eggo-tool",
-                "eggo-tool",
-                "",
-                script,
-                Some("/usr/local/bin"),
-            );
-            let file = b"[Unit]\nDescription=demo\n[Service]\nExecStart=/bin/true\n".to_vec();
-            made.item(
-                &mut index,
-                arch,
-                Kind::File,
-                "eggo-file.service",
-                "eggo-file.service",
-                "",
-                file,
-                Some("/etc/systemd/system"),
-            );
-            let mut state = 88172645463325252u64 + arch as u64;
-            let noise = (0..large / 8).flat_map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state.to_le_bytes()
-            });
-            let noise: Vec<u8> = noise.collect();
-            made.item(&mut index, arch, Kind::File, "large", "large", "", noise, Some("/etc/kubernetes"));
-        }
-        let rpm = made.rpm();
-        made.item(
-            &mut index,
-            Arch::Amd64,
-            Kind::Pkg,
-            "eggo-demo-1.0-1.noarch.rpm",
-            "eggo-demo",
-            "1.0-1",
-            rpm,
-            None,
-        );
-        index.items.sort_by(|a, b| a.path.cmp(&b.path));
-        let keys = KeyPair::generate(None).unwrap();
-        std::fs::write(made.at("key.pub"), &keys.public).unwrap();
-        let secret = SecretKey::parse(&keys.secret, "key", || None).unwrap();
-        write(&made.at("bundle.tar.gz"), &seal(index, &secret).unwrap(), &made, &NoProgress).unwrap();
-        made
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "an item has that many parts")]
-    fn item(
-        &mut self,
-        index: &mut Index,
-        arch: Arch,
-        kind: Kind,
-        file: &str,
-        name: &str,
-        version: &str,
-        bytes: Vec<u8>,
-        dst: Option<&str>,
-    ) {
-        let sha256 = Digest::of(&bytes);
-        index.items.push(Item {
-            path: format!("{arch}/{}/{file}", kind.room()),
-            arch,
-            kind,
-            name: name.into(),
-            version: version.into(),
-            size: bytes.len() as u64,
-            sha256,
-            roles: vec![Role::Master, Role::Worker],
-            dst: dst.map(Into::into),
-            mode: None,
-            link: None,
-            requires: Vec::new(),
-            source: eggo_bundles::Source::default(),
-        });
-        self.bytes.insert(sha256, bytes);
-    }
-
-    /// A package whose service would start on install.
-    fn deb(&self, arch: Arch) -> Vec<u8> {
-        let tree = self.at(&format!("deb-{arch}"));
-        let put = |path: &str, text: &str, mode: u32| put(&tree.join(path), text, mode);
-        put(
-            "DEBIAN/control",
-            "Package: eggo-demo\nVersion: 1.0\nArchitecture: all\nMaintainer: demo <demo@example.org>\nDepends: dpkg\nDescription: demo\n",
-            0o644,
-        );
-        put(
-            "DEBIAN/postinst",
-            "#!/bin/sh\nset -e\nsystemctl daemon-reload\ndeb-systemd-invoke start eggo-demo.service\n",
-            0o755,
-        );
-        put("lib/systemd/system/eggo-demo.service", UNIT, 0o644);
-        let out = self.at("demo.deb");
-        let made =
-            Command::new("dpkg-deb").args(["--root-owner-group", "-b"]).args([&tree, &out]).status().unwrap();
-        assert!(made.success());
-        std::fs::read(out).unwrap()
-    }
-
-    fn rpm(&self) -> Vec<u8> {
-        let spec = "Name: eggo-demo\nVersion: 1.0\nRelease: 1\nSummary: demo\nLicense: none\nBuildArch: noarch\n%description\ndemo\n\
-             %install\nmkdir -p %{buildroot}/usr/lib/systemd/system\nprintf '[Service]\\nExecStart=/bin/sleep 1000\\n' > %{buildroot}/usr/lib/systemd/system/eggo-demo.service\n\
-             %post\nsystemctl start eggo-demo.service || :\n%files\n/usr/lib/systemd/system/eggo-demo.service\n";
-        put(&self.at("demo.spec"), spec, 0o644);
-        let top = format!("_topdir {}", self.at("rpm").display());
-        let made = Command::new("rpmbuild")
-            .args(["--quiet", "-bb", "-D", &top])
-            .arg(self.at("demo.spec"))
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        std::fs::read(self.at("rpm/RPMS/noarch/eggo-demo-1.0-1.noarch.rpm")).unwrap()
-    }
-}
-
-const UNIT: &str = "[Service]\nExecStart=/bin/sleep 1000\n";
-
-fn put(path: &Path, text: &str, mode: u32) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-}
+const HOSTS: [(&str, Kind); 3] = [("m", Kind::DebAmd64), ("w", Kind::DebArm64), ("r", Kind::RpmAmd64)];
 
 struct Yes;
 
@@ -207,14 +48,14 @@ impl Sink for Heard {
 /// A lab, a bundle and a state folder: what a person has.
 struct Site {
     lab: Lab,
-    made: Made,
+    parcel: Parcel,
     state: tempfile::TempDir,
     user: &'static str,
 }
 
 impl Site {
     fn new(lab: Lab, large: usize, user: &'static str) -> Self {
-        Self { lab, made: Made::new(large), state: tempfile::tempdir().unwrap(), user }
+        Self { lab, parcel: Parcel::new(large), state: tempfile::tempdir().unwrap(), user }
     }
 
     fn config(&self) -> Arc<Config> {
@@ -240,8 +81,8 @@ impl Site {
     }
 
     fn request(&self, events: Arc<dyn Sink>) -> InstallRequest {
-        let trusted = TrustedKeys::from_files(&[self.made.at("key.pub")]).unwrap();
-        let bundle = Bundle::open(&self.made.at("bundle.tar.gz")).unwrap().verify(&trusted).unwrap();
+        let trusted = TrustedKeys::from_files(&[self.parcel.at("key.pub")]).unwrap();
+        let bundle = Bundle::open(&self.parcel.at("bundle.tar.gz")).unwrap().verify(&trusted).unwrap();
         let config = self.config();
         let content = Content::Bundle(bundle);
         let ignore = ["memory", "swap", "modules", "ports"];

@@ -1,0 +1,71 @@
+//! The program itself, killed at random moments: the same command goes on, and ends where an install
+//! that nobody disturbed ends.
+
+use eggo_tests::lab::{Host, Kind, Lab};
+use eggo_tests::parcel::Parcel;
+use eggo_tests::site::{run, succeed};
+use eggo_tests::user::User;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const PHASES: &str = "distribute,simulate,system,packages,files,prune";
+const ROUNDS: u32 = 5;
+const KILLS: u32 = 4;
+
+/// Every file that an install may touch with its digest, and what else it changes.
+fn picture(host: &Host) -> String {
+    host.exec(
+        "find /etc /usr/local /var/lib/eggo -xdev -type f ! -path /var/lib/eggo/mark ! -name '*-' \
+         ! -path '/etc/ld.so.cache' ! -path '/etc/.pwd.lock' -print0 | sort -z | xargs -0 sha256sum\n\
+         hostname; if command -v dpkg-query >/dev/null; then dpkg-query -W; else rpm -qa | sort; fi\n\
+         sysctl net.ipv4.ip_forward; systemctl is-active eggo-demo.service || :",
+    )
+}
+
+#[test]
+fn killed_at_random_moments_it_ends_where_an_undisturbed_install_ends() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let (parcel, user) = (Parcel::new(48 << 20), User::new(&lab));
+    let hosts: Vec<&Host> = lab.hosts().iter().collect();
+    user.describe(&hosts, "root", "");
+    let install = || user.phases(&parcel.at("bundle.tar.gz"), &parcel.at("key.pub"), PHASES);
+    let pictures = || hosts.iter().map(|host| picture(host)).collect::<Vec<String>>();
+
+    let begin = Instant::now();
+    succeed(install());
+    let whole = begin.elapsed();
+    let wanted = pictures();
+    let mut moment = 0x2545_F491_4F6C_DD1Du64;
+    for round in 0..ROUNDS {
+        succeed(user.install(&["cleanup", "--yes"]));
+        for kill in 0..KILLS {
+            moment ^= moment << 13;
+            moment ^= moment >> 7;
+            moment ^= moment << 17;
+            let wait = whole.mul_f64((moment % 1000) as f64 / 1000.0);
+            let mut child = install().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+            // The moment is what the test is about.
+            std::thread::sleep(wait.max(Duration::from_millis(20)));
+            // SIGKILL; it may have ended by itself.
+            let _ = child.kill();
+            let status = child.wait().expect("it ends");
+            println!("round {round}, kill {kill}: after {wait:?}, {status}");
+        }
+        succeed(install());
+        assert_eq!(pictures(), wanted, "round {round}");
+        let again = succeed(install());
+        assert!(again.contains("nothing to do"), "{again}");
+    }
+
+    // Two at once: the second is refused.
+    let mut first = install().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    while !std::fs::read_to_string(user.path("state/demo/lock"))
+        .is_ok_and(|pid| pid.trim() == first.id().to_string())
+    {
+        assert!(first.try_wait().expect("it can be asked").is_none(), "it ended before it had locked");
+    }
+    let second = run(install());
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another run of this cluster is under way"));
+    assert!(first.wait().expect("it ends").success());
+}

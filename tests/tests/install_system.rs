@@ -1,0 +1,222 @@
+//! What an install changes of a system besides files, on real hosts: firewalls, the node's own repositories,
+//! clocks that are wrong, sudo that asks.
+
+use eggo_tests::lab::{Host, Kind, Lab};
+use eggo_tests::parcel::Parcel;
+use eggo_tests::site::{run, succeed};
+use eggo_tests::user::User;
+use std::process::Command;
+
+const FIREWALLS: &str = "name: firewalls\nversion: 1\narchs: [amd64]\nrepos:\n- {name: debian, type: deb, from: system}\n\
+                         baseline: minimal\npackages:\n  worker: [nftables, ufw, firewalld]\n";
+
+/// What opens and lists ports, with 22 and one of ours open before we come.
+struct Firewall {
+    name: &'static str,
+    start: &'static str,
+    stop: &'static str,
+    /// Prints the open ports, in whatever words.
+    list: &'static str,
+}
+
+const FILTER: &str = "cat > /etc/nftables.conf <<END\nflush ruleset\ntable inet filter {\n chain input {\n  type filter hook input priority 0; policy drop;\n\
+                      ct state established,related accept\n  iif lo accept\n  tcp dport 22 accept\n  tcp dport 10250 accept\n }\n}\nEND\n\
+                      systemctl enable --now nftables && systemctl restart nftables";
+
+const EACH: [Firewall; 3] = [
+    Firewall {
+        name: "firewalld",
+        start: "systemctl enable --now firewalld && firewall-cmd -q --permanent --add-port=10250/tcp && firewall-cmd -q --reload",
+        stop: "systemctl disable --now firewalld",
+        list: "firewall-cmd -q --reload; firewall-cmd --list-ports; firewall-cmd --permanent --list-ports",
+    },
+    Firewall {
+        name: "ufw",
+        start: "ufw allow 22/tcp && ufw allow 10250/tcp && ufw --force enable && systemctl enable ufw",
+        stop: "ufw --force disable && systemctl disable ufw",
+        list: "ufw status",
+    },
+    Firewall {
+        name: "nftables",
+        start: FILTER,
+        stop: "systemctl disable --now nftables; nft flush ruleset",
+        list: "nft list chain inet filter input; systemctl restart nftables; nft list chain inet filter input",
+    },
+];
+
+#[test]
+fn ports_are_opened_in_whatever_firewall_runs_and_closed_again() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64)]) else { return };
+    let (parcel, user, host) = (Parcel::new(1 << 10), User::new(&lab), lab.host("d"));
+    user.install_debs(&user.build("firewalls", FIREWALLS, "amd64"), host);
+    host.exec("systemctl disable --now firewalld nftables ufw 2>/dev/null || :; nft flush ruleset");
+    user.describe(&[host], "root", "open-ports:\n  worker:\n  - {port: 30179, protocol: udp}\n");
+    for Firewall { name, start, stop, list } in EACH {
+        host.exec(start);
+        let before = host.exec(list);
+        succeed(user.phases(&parcel.at("bundle.tar.gz"), &parcel.at("key.pub"), "distribute,system"));
+        let open = host.exec(list);
+        for port in ["6443", "2379", "10256", "30179"] {
+            assert!(open.contains(port) && !before.contains(port), "{name}: {port} in {open}");
+        }
+        succeed(user.install(&["cleanup", "--yes"]));
+        assert_eq!(host.exec(list), before, "{name}");
+        assert!(before.contains("10250"), "{name}: what was open before stays: {before}");
+        host.exec(stop);
+    }
+}
+
+/// A folder of packages that both managers take for a repository.
+fn make_repository(parcel: &Parcel, host: &Host) {
+    let (deb, rpm) = (
+        std::fs::read(parcel.at("demo.deb")),
+        std::fs::read(parcel.at("rpm/RPMS/noarch/eggo-demo-1.0-1.noarch.rpm")),
+    );
+    if host.name() == "d" {
+        host.write("/srv/repo/demo.deb", &deb.expect("a package"));
+        let index = Command::new("dpkg-scanpackages").current_dir(parcel.at(".")).args(["-m", "."]).output();
+        let index = String::from_utf8(index.expect("dpkg-scanpackages").stdout).expect("text");
+        host.write("/srv/repo/Packages", index.as_bytes());
+        host.write("/etc/apt/sources.list.d/local.list", b"deb [trusted=yes] file:/srv/repo ./\n");
+        host.exec("apt-get -qq update");
+    } else {
+        let folder = parcel.at("repository");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("demo.rpm"), rpm.expect("a package")).expect("a copy");
+        let made = Command::new("createrepo_c").arg("-q").arg(&folder).status();
+        assert!(made.expect("createrepo_c").success());
+        let archive = Command::new("tar").arg("-C").arg(&folder).args(["-c", "."]).output();
+        host.write("/srv/repo.tar", &archive.expect("tar can be run").stdout);
+        host.exec("mkdir -p /srv/repo && tar xf /srv/repo.tar -C /srv/repo && mkdir -p /etc/yum.repos.d");
+        host.write(
+            "/etc/yum.repos.d/local.repo",
+            b"[local]\nname=local\nbaseurl=file:///srv/repo\ngpgcheck=0\n",
+        );
+    }
+}
+
+#[test]
+fn items_of_the_nodes_own_repositories() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let (parcel, user) = (Parcel::new(1 << 10), User::new(&lab));
+    let hosts: Vec<&Host> = lab.hosts().iter().collect();
+    hosts.iter().for_each(|host| make_repository(&parcel, host));
+    let tool = "[{name: eggo-tool, type: bin, dst: /usr/local/bin}]";
+    let lists = format!(
+        "install:\n  package-source: {{type: bundle}}\n  etcd: {tool}\n  kubernetes-master: {tool}\n  \
+         kubernetes-worker: [{{name: eggo-demo, type: repo}}]\n"
+    );
+    user.describe(&hosts, "ops", &lists);
+    let install = || {
+        user.phases(&parcel.at("bundle.tar.gz"), &parcel.at("key.pub"), "distribute,system,packages,files")
+    };
+    let refused = run(install());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--node-repos"), "{refused:?}");
+
+    let allowed = || {
+        let mut command = install();
+        command.arg("--node-repos");
+        command
+    };
+    succeed(allowed());
+    host_has(&lab, true);
+    assert!(succeed(allowed()).contains("nothing to do"));
+    succeed(user.install(&["cleanup", "--yes"]));
+    host_has(&lab, false);
+}
+
+fn host_has(lab: &Lab, there: bool) {
+    for (name, query) in [("d", "dpkg-query -W eggo-demo"), ("r", "rpm -q eggo-demo")] {
+        let found = lab.host(name).try_exec(eggo_tests::lab::Login::Root, query);
+        assert_eq!(found.status.success(), there, "{name}");
+    }
+}
+
+#[test]
+fn a_wrong_clock_is_found_before_anything_is_touched() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let (parcel, user) = (Parcel::new(1 << 10), User::new(&lab));
+    user.describe(&[lab.host("d"), lab.host("r")], "root", "");
+    let bundle = parcel.at("bundle.tar.gz").display().to_string();
+    let key = parcel.at("key.pub").display().to_string();
+    let check =
+        || run(user.install(&["check", &bundle, "--pubkey", &key, "--ignore", "memory,swap,modules,ports"]));
+    let told = |output: &std::process::Output| {
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    lab.host("r").skew(-300);
+    let found = check();
+    assert_eq!(found.status.code(), Some(1), "{}", told(&found));
+    let line = told(&found).lines().find(|line| line.contains("clock")).map(String::from).unwrap_or_default();
+    assert!(line.starts_with("r ") && line.contains("s behind"), "{}", told(&found));
+    let installed = run(user.phases(&parcel.at("bundle.tar.gz"), &parcel.at("key.pub"), "distribute"));
+    assert_eq!(installed.status.code(), Some(1));
+    for host in lab.hosts() {
+        assert_eq!(host.exec("ls -d /var/lib/eggo 2>/dev/null || :"), "");
+    }
+    lab.host("r").heal();
+    let well = check();
+    assert_eq!(well.status.code(), Some(0), "{}", told(&well));
+}
+
+#[test]
+fn sudo_that_asks_gets_its_password_where_nobody_sees_it() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let user = User::new(&lab);
+    user.describe(&[lab.host("d"), lab.host("r")], "ops", "");
+    for host in lab.hosts() {
+        host.exec(
+            "grep -rl ops /etc/sudoers.d /etc/sudoers | xargs -r sed -i 's/NOPASSWD: *//; s/NOPASSWD:ALL/ALL/'\n\
+             printf 'ops:Quite-Secret-7\\n' | chpasswd",
+        );
+    }
+    let none = run(user.install(&["facts"]));
+    assert_eq!(none.status.code(), Some(4));
+    let told = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(
+        told.contains("d: ops may not become root: `sudo` asks for a password, and none is given"),
+        "{told}"
+    );
+
+    let with = |name: &str, password: &str| {
+        std::fs::write(user.path(name), format!("{password}\n")).expect("a file");
+        let path = user.path(name).display().to_string();
+        user.install(&["facts", "--sudo-password-file", &path])
+    };
+    // On the nodes somebody watches all processes meanwhile.
+    let watch = "end=$(($(date +%s) + 8)); while [ $(date +%s) -lt $end ]; do \
+                 for f in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr '\\0' '\\n' < $f 2>/dev/null; done; done | \
+                 grep -c 'Quite-[S]ecret' || :";
+    std::thread::scope(|scope| {
+        let watches: Vec<_> = lab.hosts().iter().map(|host| scope.spawn(move || host.exec(watch))).collect();
+        for _ in 0..3 {
+            succeed(with("right", "Quite-Secret-7"));
+        }
+        for seen in watches {
+            assert_eq!(seen.join().expect("the watch ends").trim(), "0");
+        }
+    });
+    let wrong = run(with("wrong", "guessed"));
+    assert_eq!(wrong.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("may not become root"));
+}
+
+#[test]
+fn a_server_that_asks_its_own_questions_is_answered() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64)]) else { return };
+    let (user, host) = (User::new(&lab), lab.host("d"));
+    user.describe(&[host], "ops", "");
+    let text = std::fs::read_to_string(user.path("deploy.yaml")).expect("a deploy.yaml");
+    let lines =
+        text.lines().filter(|line| !line.starts_with("private-key-path")).map(|line| format!("{line}\n"));
+    std::fs::write(user.path("deploy.yaml"), lines.collect::<String>()).expect("a deploy.yaml");
+    host.exec(
+        "printf 'PasswordAuthentication no\\nKbdInteractiveAuthentication yes\\nUsePAM yes\\n' > /etc/ssh/sshd_config.d/00-ask.conf\n\
+         systemctl restart ssh",
+    );
+    std::fs::write(user.path("password"), "lab\n").expect("a file");
+    let path = user.path("password").display().to_string();
+    let facts = succeed(user.install(&["facts", "--password-file", &path]));
+    assert!(facts.contains("x86_64"), "{facts}");
+}
