@@ -74,7 +74,7 @@ pub async fn look(host: &dyn Host) -> Result<Contents, RemoteError> {
 
 /// Takes the list of what is needed on standard input; prints what it removed. Cut off anywhere, it
 /// has removed nothing that either list names: the old list takes the place of the previous one
-/// before the new one takes its own.
+/// before the new one takes its own. Scratch folders of a node that crashed go too.
 pub fn prune_script() -> String {
     format!(
         "umask 077; mkdir -p {STORE} {INCOMING}; cd {STORE}/..; cat > current.new\n\
@@ -82,7 +82,7 @@ pub fn prune_script() -> String {
          mv -f current.new current; touch previous\n\
          ls sha256 | grep -vxF -f current -f previous > unneeded || :\n\
          while read -r name; do rm -f \"sha256/$name\"; echo \"$name\"; done < unneeded\n\
-         rm -f unneeded in/*"
+         rm -f unneeded in/*; cd {ROOT}; rm -rf packages.?????? images.?????? hook.?????? kept/work.??????"
     )
 }
 

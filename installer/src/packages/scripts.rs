@@ -47,7 +47,7 @@ pub(super) fn simulate(transaction: &Transaction) -> Command {
 pub(super) fn install(transaction: &Transaction) -> Command {
     let script = match transaction.manager {
         Manager::Dpkg => format!(
-            "{}\n{}\n(trap '' HUP PIPE; exec > ../packages.log 2>&1 < /dev/null\n\
+            "{}\n{}\ntrap '' HUP INT PIPE TERM; (exec > ../packages.log 2>&1 < /dev/null\n\
              [ -z \"$(dpkg --audit)\" ] || DEBIAN_FRONTEND=noninteractive dpkg --configure -a --force-confdef --force-confold\n\
              {APT} install ./*.deb) &\n\
              wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
@@ -60,7 +60,7 @@ pub(super) fn install(transaction: &Transaction) -> Command {
             "{}\nset --; for file in ./*.rpm; do name=$(rpm -qp --qf '%{{NAME}}-%{{VERSION}}-%{{RELEASE}}.%{{ARCH}}' \"$file\" 2>/dev/null)\n\
                rpm -q --quiet \"$name\" || set -- \"$@\" \"$file\"; done\n\
              [ $# -gt 0 ] || exit 0\n\
-             (trap '' HUP PIPE; exec > ../packages.log 2>&1 < /dev/null\n\
+             trap '' HUP INT PIPE TERM; (exec > ../packages.log 2>&1 < /dev/null\n\
              SYSTEMD_OFFLINE=1; export SYSTEMD_OFFLINE; rpm -U --test \"$@\" && rpm -U \"$@\") &\n\
              wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
             prepare(),

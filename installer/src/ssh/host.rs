@@ -22,6 +22,9 @@ const LONGEST_SCRIPT: usize = 100_000;
 /// A login shell of a user often lacks the folders where root's programs lie.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// A shell that is ended by a signal forgets what it was to do on exit: remove its scratch files.
+const CUT: &str = "trap 'exit 1' HUP INT PIPE TERM";
+
 /// Where a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -151,7 +154,7 @@ impl SshHost {
 
     /// The command line for a script, and what must come first on its standard input.
     fn wrapped(&self, script: &str, root: Root) -> (String, Bytes) {
-        let script = format!("PATH={PATH} LC_ALL=C; export PATH LC_ALL; set -eu\n{script}");
+        let script = format!("PATH={PATH} LC_ALL=C; export PATH LC_ALL; set -eu; {CUT}\n{script}");
         match (root, &self.login.sudo_password) {
             (Root::IsLogin, _) => (format!("exec sh -c {}", quote(&script)), Bytes::new()),
             (Root::SudoWithPassword, Some(password)) => {

@@ -113,6 +113,24 @@ async fn a_lost_connection_is_made_again_and_the_command_goes_on() {
 }
 
 #[tokio::test]
+async fn a_cut_leaves_no_scratch_files() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let host = sshd.host(Arc::new(Silent));
+    let script = "d=$(mktemp -d /var/lib/eggo/scratch.XXXXXX); trap 'rm -rf \"$d\"' EXIT; : > /var/lib/eggo/began\n\
+                  kill -9 $PPID; while echo on; do :; done";
+    let lost = host.run(Command::sh("break", script).once()).await.unwrap_err();
+    assert!(lost.is_lost(), "{lost}");
+    assert!(sshd.own("began").exists());
+    let left =
+        || std::fs::read_dir(sshd.own("")).unwrap().flatten().filter(|e| e.file_name() != "began").count();
+    let begin = std::time::Instant::now();
+    while left() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the script has not cleaned up");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
 async fn files_are_replaced_whole_kept_and_restored() {
     let Some(sshd) = Sshd::start("a") else { return };
     let host = sshd.host(Arc::new(Silent));
