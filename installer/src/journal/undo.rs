@@ -27,6 +27,12 @@ pub enum Undo {
     Script { title: String, script: String },
 }
 
+/// `name` goes, and with the last name of an image the one that containerd gave it itself.
+const CONTAINERD_REMOVE: &str = r#"digest=$(ctr -n k8s.io images ls 2>/dev/null | awk -v name="$name" '$1 == name { print $3 }')
+ctr -n k8s.io images rm "$name" >/dev/null 2>&1 || :
+[ -z "$digest" ] || ctr -n k8s.io images ls | awk -v digest="$digest" '$3 == digest { if ($1 ~ /^sha256:/) own = own " " $1; else named = 1 }
+  END { if (!named) print own }' | xargs -r ctr -n k8s.io images rm >/dev/null 2>&1 || :"#;
+
 impl Undo {
     pub fn file(path: impl Into<String>) -> Self {
         Self::File { path: path.into() }
@@ -93,9 +99,7 @@ impl Undo {
             Self::Images { runtime, names } => {
                 let names = words(names);
                 match runtime {
-                    RuntimeKind::Containerd => {
-                        format!("ctr -n k8s.io images rm {names} >/dev/null 2>&1 || :")
-                    }
+                    RuntimeKind::Containerd => format!("for name in {names}; do {CONTAINERD_REMOVE}; done"),
                     RuntimeKind::Docker => format!("docker image rm {names} >/dev/null 2>&1 || :"),
                     RuntimeKind::Isulad => format!("isula rmi {names} >/dev/null 2>&1 || :"),
                 }
