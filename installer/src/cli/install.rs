@@ -5,7 +5,7 @@ use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
 use super::state::StateArgs;
 use super::{Format, Global, output, plan as plan_view, runtime, view};
-use crate::operation::{self, Confirm, InstallRequest, Options};
+use crate::operation::{self, Confirm, InstallRequest, Installed, Options};
 use crate::phases::Selection;
 use crate::plan::{self, Plan};
 use crate::preflight::{self, Verdict};
@@ -87,12 +87,16 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         Format::Table if installed.changed == 0 => {
             output::text_out(&format!("nothing to do: all {} nodes are as they should be\n", installed.nodes))
         }
-        Format::Table => output::text_out(&format!(
-            "done: {} changes on {} nodes; the admin's kubeconfig is {}\n",
-            installed.changed,
-            installed.nodes,
-            state.join("admin.conf").display()
-        )),
+        Format::Table => {
+            let kubeconfig = state.join("admin.conf");
+            // Phases may have been left out.
+            let where_it_is = match kubeconfig.exists() {
+                true => format!("; the admin's kubeconfig is {}", kubeconfig.display()),
+                false => String::new(),
+            };
+            let Installed { changed, nodes } = installed;
+            output::text_out(&format!("done: {changed} changes on {nodes} nodes{where_it_is}\n"))
+        }
     }
 }
 
