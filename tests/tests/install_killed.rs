@@ -5,12 +5,24 @@ use eggo_tests::lab::{Host, Kind, Lab};
 use eggo_tests::parcel::Parcel;
 use eggo_tests::site::{run, succeed};
 use eggo_tests::user::User;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const PHASES: &str = "distribute,simulate,system,packages,files,prune";
-const ROUNDS: u32 = 5;
-const KILLS: u32 = 4;
+const KILLS: u32 = 20;
+
+/// Numbers from 0 to 1 in no order, the same in every run.
+struct Moments(u64);
+
+impl Moments {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % 1000) as f64 / 1000.0
+    }
+}
 
 /// Every file that an install may touch with its digest, and what else it changes.
 fn picture(host: &Host) -> String {
@@ -35,27 +47,33 @@ fn killed_at_random_moments_it_ends_where_an_undisturbed_install_ends() {
     succeed(install());
     let whole = begin.elapsed();
     let wanted = pictures();
-    let mut moment = 0x2545_F491_4F6C_DD1Du64;
-    for round in 0..ROUNDS {
-        succeed(user.install(&["cleanup", "--yes"]));
-        for kill in 0..KILLS {
-            moment ^= moment << 13;
-            moment ^= moment >> 7;
-            moment ^= moment << 17;
-            let wait = whole.mul_f64((moment % 1000) as f64 / 1000.0);
+    succeed(user.install(&["cleanup", "--yes"]));
+    let mut moments = Moments(0x2545_F491_4F6C_DD1D);
+    for number in 0..KILLS {
+        let mut limit = whole;
+        loop {
+            let wait = limit.mul_f64(moments.next());
             let mut child = install().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
             // The moment is what the test is about.
-            std::thread::sleep(wait.max(Duration::from_millis(20)));
-            // SIGKILL; it may have ended by itself.
+            std::thread::sleep(wait);
             let _ = child.kill();
             let status = child.wait().expect("it ends");
-            println!("round {round}, kill {kill}: after {wait:?}, {status}");
+            println!("kill {number}: after {wait:?}, {status}");
+            if status.signal().is_some() {
+                break;
+            }
+            // It was faster than before: an earlier moment, on nodes as they were.
+            limit = wait;
+            succeed(user.install(&["cleanup", "--yes"]));
         }
         succeed(install());
-        assert_eq!(pictures(), wanted, "round {round}");
-        let again = succeed(install());
-        assert!(again.contains("nothing to do"), "{again}");
+        assert_eq!(pictures(), wanted, "kill {number}");
+        succeed(user.install(&["cleanup", "--yes"]));
     }
+
+    succeed(install());
+    let again = succeed(install());
+    assert!(again.contains("nothing to do"), "{again}");
 
     // Two at once: the second is refused.
     let mut first = install().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");

@@ -112,7 +112,8 @@ async fn hooked_run(folder: &Path, config: &crate::config::Config, a: &Arc<Fake>
     let hooks = CleanupHooks { hooks, state: folder, skip: false };
     let reached = hosts(&[a]);
     let mut failures = hooks.before(&reached).await.unwrap();
-    failures.extend(cleanup(&run, &reached, &Options::default()).await.unwrap().failures);
+    let options = Options { only: [a.name().to_string()].into(), ..Options::default() };
+    failures.extend(cleanup(&run, &reached, &options).await.unwrap().failures);
     failures.extend(hooks.after(&reached).await.unwrap());
     failures
 }

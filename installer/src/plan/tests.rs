@@ -157,7 +157,18 @@ fn lists_decide_what_and_where() {
     assert_eq!((hook.item.name.as_str(), hook.dst.as_deref()), ("prejoin.sh", None));
     assert_eq!(
         worker.steps,
-        ["distribute", "simulate", "system", "packages", "files", "runtime", "images", "prejoin", "workers"]
+        [
+            "distribute",
+            "simulate",
+            "system",
+            "packages",
+            "files",
+            "runtime",
+            "images",
+            "prejoin",
+            "workers",
+            "prune"
+        ]
     );
 }
 

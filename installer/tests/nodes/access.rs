@@ -107,7 +107,7 @@ fn a_locked_key_by_file_and_by_prompt() {
     assert!(told(&nobody).contains("no passphrase was given"), "{}", told(&nobody));
 
     let mut terminal = on_terminal(&sshd, "");
-    terminal.answer("passphrase of ", "open sesame");
+    terminal.answer_hidden("passphrase of ", "open sesame");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(!screen.contains("open sesame"), "it is not shown: {screen}");
@@ -150,7 +150,7 @@ fn a_password_by_file_and_by_prompt_and_seen_by_nobody() {
     assert!(told(&wrong).contains("a: root may not log in: its password was refused"), "{}", told(&wrong));
 
     let mut terminal = on_terminal(&sshd, "--ask-password");
-    terminal.answer("password of root", PASSWORD);
+    terminal.answer_hidden("password of root", PASSWORD);
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(!screen.contains(PASSWORD), "it is not shown: {screen}");

@@ -23,8 +23,26 @@ impl Terminal {
         Self { child, keyboard, screen, seen: String::new() }
     }
 
-    /// Waits for a question, then types an answer.
+    /// Waits for a question, then types an answer that the screen shows.
     pub fn answer(&mut self, question: &str, answer: &str) {
+        self.wait_for(question);
+        writeln!(self.keyboard, "{answer}").unwrap();
+    }
+
+    /// The same for a secret, once the terminal has stopped to show what is typed.
+    pub fn answer_hidden(&mut self, question: &str, answer: &str) {
+        self.wait_for(question);
+        let children = format!("/proc/{0}/task/{0}/children", self.child.id());
+        let shell = std::fs::read_to_string(children).unwrap();
+        let terminal = format!("/proc/{}/fd/0", shell.trim());
+        let settings = || Command::new("stty").args(["-F", &terminal, "-a"]).output().unwrap().stdout;
+        while !String::from_utf8_lossy(&settings()).contains(" -echo ") {
+            assert!(self.child.try_wait().unwrap().is_none(), "it ended without waiting for an answer");
+        }
+        writeln!(self.keyboard, "{answer}").unwrap();
+    }
+
+    fn wait_for(&mut self, question: &str) {
         let mut piece = [0; 4096];
         while !self.seen.contains(question) {
             let length = self.screen.read(&mut piece).unwrap();
@@ -32,7 +50,6 @@ impl Terminal {
             self.seen.push_str(&String::from_utf8_lossy(&piece[..length]));
         }
         self.seen.clear();
-        writeln!(self.keyboard, "{answer}").unwrap();
     }
 
     /// Its exit code, and what it said after the last answer.
