@@ -141,7 +141,8 @@ impl Site {
         if self.bridge {
             deploy.push_str(
                 "  addition:\n    worker:\n    \
-                 - {name: network.sh, type: shell, schedule: prejoin, timeout: 60s}\n",
+                 - {name: network.sh, type: shell, schedule: prejoin, timeout: 60s}\n    \
+                 - {name: network.sh, type: shell, schedule: postcleanup, timeout: 60s}\n",
             );
         }
         deploy.push_str(more);
@@ -278,6 +279,10 @@ fn text(path: &Path) -> String {
 const NETWORK: &str = r#"#!/bin/sh
 set -e
 last=${EGGO_NODE_IP##*.}; net=${EGGO_NODE_IP%.*}
+if [ $EGGO_HOOK_TYPE = postcleanup ]; then
+  rm -f /etc/cni/net.d/10-bridge.conflist
+  exit
+fi
 mkdir -p /etc/cni/net.d
 cat > /etc/cni/net.d/10-bridge.conflist <<END
 {"cniVersion": "0.4.0", "name": "bridge", "plugins": [

@@ -10,12 +10,11 @@ const PLACES: [Place<'_>; 3] = [
     Place { host: "a", lists: &["workers"] },
 ];
 
-/// What cleanup must leave as it was. A package that was there in an older version keeps the newer one;
-/// the file of the CNI plugin is the hook's own.
+/// What cleanup must leave as it was. A package that was there in an older version keeps the newer one.
 const TRACES: &str = "\
 { dpkg-query -W -f '${Package}\\n'; systemctl list-unit-files --no-legend | awk '{print $1}'; \
 find /etc /usr/bin /usr/local /opt /var/lib -xdev -newer /root/before -type f 2>/dev/null | grep -vE \
-'^/etc/(hosts$|cni/net.d/10-bridge)|^/(var/lib/(dpkg|apt|systemd|ucf|pam)|etc/(ld.so.cache|mtab|group|passwd|shadow|gshadow|subuid|subgid|machine-id|.*-$))|^/etc/(group|passwd|shadow|gshadow|subuid|subgid)-'; \
+'^/etc/hosts$|^/(var/lib/(dpkg|apt|systemd|ucf|pam)|etc/(ld.so.cache|mtab|group|passwd|shadow|gshadow|subuid|subgid|machine-id|.*-$))|^/etc/(group|passwd|shadow|gshadow|subuid|subgid)-'; \
 grep -v '^#' /etc/hosts; awk '{print $2}' /proc/mounts; ls /sys/class/net; iptables-save 2>/dev/null | grep -v '^#' | grep -E 'KUBE|CNI'; } | sort";
 
 #[test]
