@@ -91,6 +91,6 @@ fn the_schema_is_json_and_completions_and_manual_pages_are_made() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(eggo(folder.path(), &["completions", shell]).stdout.len() > 1000, "{shell}");
     }
-    assert!(eggo(folder.path(), &["man", "pages"]).status.success());
+    assert!(eggo(folder.path(), &["man", "--output", "pages"]).status.success());
     assert!(folder.path().join("pages/eggo-install-validate.1").is_file());
 }

@@ -1,5 +1,6 @@
 //! Reading a mapping key by key, collecting what is wrong instead of stopping at it.
 
+use crate::keys::{self, Key};
 use crate::node::{Entry, Node};
 use crate::problem::{Problem, Problems, nearest};
 use std::cell::RefCell;
@@ -7,12 +8,14 @@ use std::cell::RefCell;
 /// Collects the problems of one file while it is read.
 pub struct Reader {
     file: String,
+    keys: &'static [Key],
     problems: RefCell<Vec<Problem>>,
 }
 
 impl Reader {
-    pub fn new(file: impl Into<String>) -> Self {
-        Self { file: file.into(), problems: RefCell::default() }
+    /// `keys` are all that will be asked for.
+    pub fn new(file: impl Into<String>, keys: &'static [Key]) -> Self {
+        Self { file: file.into(), keys, problems: RefCell::default() }
     }
 
     pub fn problem(&self, problem: Problem) {
@@ -91,6 +94,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn entry(&self, key: &'static str) -> Option<&'a Entry> {
+        debug_assert!(keys::knows(self.reader.keys, &self.name(key)), "no table has `{}`", self.name(key));
         self.asked.borrow_mut().push(key);
         self.entries.iter().find(|entry| entry.key == key)
     }
@@ -215,12 +219,19 @@ impl<'a> Fields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse;
+    use crate::{Shape, key, parse, required};
+
+    const KEYS: &[Key] = &[
+        required("name", Shape::Text, "A name"),
+        key("port", Shape::Number { min: 1, max: 65535 }, None, "A port"),
+        key("secure", Shape::Boolean, None, "A choice"),
+        key("list", Shape::List(&Shape::Text), None, "Several"),
+    ];
 
     #[test]
     fn collects_every_problem_in_the_order_of_the_file() {
         let root = parse("d.yaml", b"nmae: x\nport: many\nsecure: yes\nlist: one\n").unwrap();
-        let reader = Reader::new("d.yaml");
+        let reader = Reader::new("d.yaml", KEYS);
         let fields = reader.fields(&root, "");
         fields.required("name");
         fields.parsed::<u16>("port", "a port number");

@@ -23,6 +23,7 @@ mod open;
 mod output;
 mod publish;
 mod sbom;
+mod schema;
 mod split;
 mod verify;
 mod why;
@@ -80,6 +81,7 @@ enum Command {
     Publish(publish::Args),
     Sbom(sbom::Args),
     Keygen(keygen::Args),
+    Schema(schema::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -124,6 +126,7 @@ fn run(command: Command, watch: &Watch) -> Result<(), Report> {
         Command::Publish(args) => publish::run(&args, watch),
         Command::Sbom(args) => sbom::run(&args, watch),
         Command::Keygen(args) => keygen::run(&args, watch),
+        Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

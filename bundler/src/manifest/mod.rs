@@ -1,11 +1,13 @@
-//! What to bundle, as its author wrote it: types here, reading in `parse`, the `{version}`
-//! and `{arch}` of urls and paths in `template`.
+//! What to bundle, as its author wrote it: types here, reading in `parse`, its keys in `keys`,
+//! the `{version}` and `{arch}` of urls and paths in `template`.
 //!
 //! Nothing is looked up: what the words lead to stands in the lock.
 
+mod keys;
 mod parse;
 mod template;
 
+pub use keys::KEYS;
 pub use template::Template;
 
 use eggo_bundles::{Arch, Digest, Kind, Role};

@@ -1,5 +1,6 @@
 //! Text → [`Manifest`], with the line of everything that is wrong.
 
+use super::keys::{DEB, KEYS, RPM};
 use super::*;
 use eggo_bundles::dst;
 use eggo_yaml::{Fields, Node, Problems, Reader};
@@ -7,7 +8,7 @@ use eggo_yaml::{Fields, Node, Problems, Reader};
 pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
     let shown = file.display().to_string();
     let root = eggo_yaml::parse(&shown, bytes)?;
-    let reader = Reader::new(shown);
+    let reader = Reader::new(shown, KEYS);
     let fields = reader.fields(&root, "");
     let name = fields.node("name").map_or_else(String::new, |node| safe_name(&reader, node, "name"));
     if name.is_empty() {
@@ -73,66 +74,72 @@ struct Context<'a> {
 
 impl Context<'_> {
     fn repo(&self, fields: &Fields<'_>, node: &Node) -> Option<Repo> {
-        let name = self.name(fields, "name")?;
+        let name = self.name(fields, "name");
         let exclude = fields.texts("exclude");
         let allow_unsigned = fields.boolean("allow-unsigned").unwrap_or(false);
-        let kind = fields.required("type");
-        let (source, keys) = match kind.as_deref() {
-            Some("deb") => self.deb(fields)?,
-            Some("rpm") => self.rpm(fields)?,
-            Some(other) => {
-                let node = fields.node("type").unwrap_or(node);
-                self.reader.at(node, format!("repo type `{other}` is unknown (known: deb, rpm)"));
-                ignore_repo_keys(fields);
-                return None;
-            }
-            None => {
-                ignore_repo_keys(fields);
+        let (source, keys) = match fields.required("type").as_deref() {
+            Some("deb") => self.deb(fields),
+            Some("rpm") => self.rpm(fields),
+            unknown => {
+                if let (Some(other), Some(node)) = (unknown, fields.node("type")) {
+                    self.reader.at(node, format!("repo type `{other}` is unknown (known: deb, rpm)"));
+                }
+                // Its other keys cannot be judged.
+                for key in DEB.iter().chain(RPM) {
+                    fields.entry(key.name);
+                }
                 return None;
             }
         };
-        Some(Repo { name, line: node.line, source, keys, allow_unsigned, exclude })
+        Some(Repo { name: name?, line: node.line, source, keys, allow_unsigned, exclude })
     }
 
-    fn deb(&self, fields: &Fields<'_>) -> Option<(RepoSource, Vec<String>)> {
+    fn deb(&self, fields: &Fields<'_>) -> (RepoSource, Vec<String>) {
         let keys = one_or_many(fields, "signed-by");
-        if let Some(from) = fields.text("from") {
-            if from != "system" {
-                let node = fields.node("from")?;
-                self.reader
-                    .at(node, format!("`from` is `{from}`, expected `system` (or `url` in its place)"));
-            }
-            return Some((RepoSource::DebSystem, keys));
-        }
         let urls = self.urls(fields, "url");
+        let suites = one_or_many(fields, "suites");
+        let components = one_or_many(fields, "components");
+        if let Some(from) = fields.node("from") {
+            if from.as_str() != Some("system") {
+                self.reader.at(from, "`from` can only be `system`; another repository has a `url`");
+            }
+            self.exclude(fields, "from", &["url", "suites", "components"]);
+            return (RepoSource::DebSystem, keys);
+        }
         if urls.is_empty() {
             fields.missing("url");
         }
-        let suites = one_or_many(fields, "suites");
         if suites.is_empty() {
             fields.missing("suites");
         }
-        let components = one_or_many(fields, "components");
         if components.is_empty() && suites.iter().any(|suite| !suite.ends_with('/')) {
             fields.missing("components");
         }
-        Some((RepoSource::Deb { urls, suites, components }, keys))
+        (RepoSource::Deb { urls, suites, components }, keys)
     }
 
-    fn rpm(&self, fields: &Fields<'_>) -> Option<(RepoSource, Vec<String>)> {
+    fn rpm(&self, fields: &Fields<'_>) -> (RepoSource, Vec<String>) {
         let keys = one_or_many(fields, "gpgkey");
         let releasever = fields.text("releasever");
         let modules = fields.texts("modules");
-        if let Some(file) = fields.text("file") {
-            return Some((RepoSource::RpmFile { file, releasever, modules }, keys));
-        }
         let urls = self.urls(fields, "url");
         let mirrorlist = fields.text("mirrorlist");
         let metalink = fields.text("metalink");
+        if let Some(file) = fields.text("file") {
+            self.exclude(fields, "file", &["url", "mirrorlist", "metalink"]);
+            return (RepoSource::RpmFile { file, releasever, modules }, keys);
+        }
         if urls.is_empty() && mirrorlist.is_none() && metalink.is_none() {
             fields.missing("url");
         }
-        Some((RepoSource::Rpm { urls, mirrorlist, metalink, releasever, modules }, keys))
+        (RepoSource::Rpm { urls, mirrorlist, metalink, releasever, modules }, keys)
+    }
+
+    /// Where `key` stands, none of the `others` may.
+    fn exclude(&self, fields: &Fields<'_>, key: &str, others: &[&'static str]) {
+        for (other, node) in others.iter().filter_map(|other| Some((other, fields.node(other)?))) {
+            self.reader.at(node, format!("`{}` and `{key}` exclude each other", fields.name(other)));
+        }
     }
 
     fn baseline(&self, fields: &Fields<'_>) -> Baseline {
@@ -293,8 +300,7 @@ impl Context<'_> {
             (false, 0) => Some(From::Urls(urls)),
             (true, 1) => Some(From::Path(path.into_iter().next()?)),
             (false, _) => {
-                let node = fields.node("path")?;
-                self.reader.at(node, format!("`{}` and `url` exclude each other", fields.name("path")));
+                self.exclude(fields, "url", &["path"]);
                 None
             }
             (true, 0) if fields.node("url").is_some() || fields.node("path").is_some() => None,
@@ -522,25 +528,6 @@ fn unique(reader: &Reader, names: impl Iterator<Item = (String, usize)>) {
         } else {
             seen.insert(name, line);
         }
-    }
-}
-
-/// A repo of unknown type: its other keys cannot be judged.
-fn ignore_repo_keys(fields: &Fields<'_>) {
-    for key in [
-        "from",
-        "url",
-        "suites",
-        "components",
-        "signed-by",
-        "gpgkey",
-        "releasever",
-        "modules",
-        "file",
-        "mirrorlist",
-        "metalink",
-    ] {
-        fields.entry(key);
     }
 }
 

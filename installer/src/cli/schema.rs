@@ -1,7 +1,7 @@
 //! `eggo-install schema`
 
 use super::output;
-use crate::config::schema;
+use crate::config::KEYS;
 use eggo_terminal::Report;
 
 /// Print a JSON schema of deploy.yaml for editors.
@@ -15,5 +15,8 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Report> {
-    if args.markdown { output::text_out(&schema::markdown()) } else { output::json(&schema::json_schema()) }
+    match args.markdown {
+        true => output::text_out(&eggo_yaml::markdown(KEYS)),
+        false => output::json(&eggo_yaml::json_schema("deploy.yaml of eggo", KEYS)),
+    }
 }

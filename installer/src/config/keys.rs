@@ -1,53 +1,7 @@
 //! Every key of deploy.yaml, once: the reference page and the schema for editors follow from
 //! this table. Old spellings that are still read stand with the key they mean.
 
-/// One key and what may stand below it.
-pub struct Key {
-    pub name: &'static str,
-    /// Other spellings that mean the same.
-    pub aliases: &'static [&'static str],
-    pub shape: Shape,
-    /// As a user would write it; `None`: there is none, or it must be given.
-    pub default: Option<&'static str>,
-    pub required: bool,
-    pub about: &'static str,
-}
-
-pub enum Shape {
-    Text,
-    Boolean,
-    Number {
-        min: u32,
-        max: u32,
-    },
-    Duration,
-    Address,
-    Network,
-    /// One of these words.
-    Words(&'static [&'static str]),
-    List(&'static Shape),
-    Mapping(&'static [Key]),
-    /// A mapping whose keys are the user's own.
-    Free(&'static Shape),
-    /// Anything of these.
-    Either(&'static [Shape]),
-    /// The runtime's own business.
-    Anything,
-}
-
-const fn key(name: &'static str, shape: Shape, default: Option<&'static str>, about: &'static str) -> Key {
-    Key { name, aliases: &[], shape, default, required: false, about }
-}
-
-const fn required(name: &'static str, shape: Shape, about: &'static str) -> Key {
-    Key { name, aliases: &[], shape, default: None, required: true, about }
-}
-
-impl Key {
-    const fn or(self, aliases: &'static [&'static str]) -> Key {
-        Key { aliases, ..self }
-    }
-}
+use eggo_yaml::{Key, Shape, key, required};
 
 const PORT: Shape = Shape::Number { min: 1, max: 65535 };
 const TEXTS: Shape = Shape::List(&Shape::Text);
@@ -316,3 +270,22 @@ pub const KEYS: &[Key] = &[
         .or(&["package-source"]),
     key("packages", Shape::Mapping(BY_ROLE), None, "Generation 1: package lists by role").or(&["pacakges"]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::defaults;
+
+    #[test]
+    fn the_table_knows_the_defaults() {
+        let schema = eggo_yaml::json_schema("deploy.yaml", KEYS);
+        let default = |path: &str| schema.pointer(path).and_then(|key| key.get("default")).cloned();
+        assert_eq!(default("/properties/cluster-id"), Some(defaults::CLUSTER_ID.into()));
+        assert_eq!(default("/properties/pause-image"), Some(defaults::PAUSE_IMAGE.into()));
+        assert_eq!(default("/properties/cni-bin-dir"), Some(defaults::CNI_BIN_DIR.into()));
+        assert_eq!(default("/properties/service/properties/cidr"), Some(defaults::SERVICE_CIDR.into()));
+        assert_eq!(default("/properties/network/properties/podcidr"), Some(defaults::POD_CIDR.into()));
+        assert_eq!(default("/properties/loadbalance/properties/bind-port"), Some(defaults::BIND_PORT.into()));
+        assert_eq!(default("/properties/dns-domain"), Some(defaults::DNS_DOMAIN.into()));
+    }
+}

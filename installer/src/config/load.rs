@@ -2,7 +2,7 @@
 
 use super::model::{Config, DnsKind, Etcd, ItemKind, Login, Section};
 use super::warnings::Warnings;
-use super::{Secret, control_plane, defaults, extras, hosts, install, networks, runtime};
+use super::{KEYS, Secret, control_plane, defaults, extras, hosts, install, networks, runtime};
 use eggo_bundles::Role;
 use eggo_terminal::Explain;
 use eggo_yaml::{Fields, Problems, Reader};
@@ -67,7 +67,7 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
         // What else is wrong would only be their consequence.
         return Err(Problems { file: file.to_string(), list: slashes });
     }
-    let reader = Reader::new(file);
+    let reader = Reader::new(file, KEYS);
     let warnings = Warnings::default();
     let top = reader.fields(&root, "");
     let config = read(&top, &warnings);

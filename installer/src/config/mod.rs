@@ -17,13 +17,13 @@ mod load;
 mod model;
 mod networks;
 mod runtime;
-pub mod schema;
 mod secret;
 mod template;
 mod values;
 mod warnings;
 
 pub use address::{Cidr, Endpoint};
+pub use keys::KEYS;
 pub use load::{LoadError, Loaded, load, parse};
 pub use model::{
     Addon, ApiServer, Choice, Component, Config, Content, Dns, DnsKind, Etcd, ExternalEtcd, Hook, Host, Item,
