@@ -1,0 +1,87 @@
+//! What ARCHITECTURE.md promises of the crates, and that the pages name only what is there.
+
+use eggo_tests::lab::project;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Every crate that gets into each crate of the workspace, by name.
+fn linked() -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["metadata", "--format-version=1", "--locked", "--offline"];
+    let run = Command::new(cargo).args(words).current_dir(project()).output().expect("cargo runs");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let graph: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let text = |value: &Value| value.as_str().expect("a text").to_string();
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    let names: BTreeMap<String, String> =
+        list(&graph["packages"]).iter().map(|crate_| (text(&crate_["id"]), text(&crate_["name"]))).collect();
+    let normal = |need: &Value| list(&need["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
+    let needs: BTreeMap<String, Vec<String>> = list(&graph["resolve"]["nodes"])
+        .iter()
+        .map(|node| {
+            let needs =
+                list(&node["deps"]).into_iter().filter(normal).map(|need| text(&need["pkg"])).collect();
+            (text(&node["id"]), needs)
+        })
+        .collect();
+    let reached = |id: &String| {
+        let (mut found, mut rest) = (BTreeSet::new(), needs[id].clone());
+        while let Some(id) = rest.pop() {
+            if found.insert(names[&id].clone()) {
+                rest.extend(needs[&id].clone());
+            }
+        }
+        found
+    };
+    list(&graph["workspace_members"])
+        .iter()
+        .map(|id| (names[&text(id)].clone(), reached(&text(id))))
+        .collect()
+}
+
+#[test]
+fn the_air_gap_is_visible_in_what_is_linked() {
+    let linked = linked();
+    let lacks = |name: &str, others: &[&str]| {
+        for other in others {
+            assert!(!linked[name].contains(*other), "{name} links {other}");
+        }
+    };
+    const HTTP: [&str; 5] = ["reqwest", "hyper", "h2", "ureq", "curl"];
+    lacks("eggo-install", &HTTP);
+    lacks("eggo-install", &["eggo-bundle"]);
+    lacks("eggo-bundle", &["eggo-install", "russh"]);
+    lacks("eggo-bundles", &HTTP);
+    lacks("eggo-bundles", &["tokio", "russh", "eggo-yaml"]);
+    assert!(linked["eggo-bundle"].contains("reqwest"), "the check itself works");
+}
+
+#[test]
+fn pages_name_only_what_is_there() {
+    let pages = ["README.md", "ARCHITECTURE.md", "docs/format.md", "docs/deploy-yaml.md", "docs/manifest.md"];
+    for page in pages {
+        let text = std::fs::read_to_string(project().join(page)).expect(page);
+        let folder = project().join(page).parent().expect("a folder").to_path_buf();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            let file = link.split('#').next().unwrap_or(link);
+            assert!(folder.join(file).exists(), "{page}: the link `{link}` leads nowhere");
+        }
+        let rooms = [
+            "bundles/",
+            "bundler/",
+            "installer/",
+            "yaml/",
+            "terminal/",
+            "tests/",
+            "scripts/",
+            "docs/",
+            "manifests/",
+        ];
+        let words = text.split('`').skip(1).step_by(2).filter_map(|code| code.split_whitespace().next());
+        for path in words.filter(|word| rooms.iter().any(|room| word.starts_with(room))) {
+            assert!(project().join(path).exists(), "{page}: there is no `{path}`");
+        }
+    }
+}
