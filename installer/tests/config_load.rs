@@ -231,7 +231,8 @@ fn hostile_files_are_refused_quickly() {
         }
         let begin = Instant::now();
         assert!(config::load(&path).is_err(), "{}", path.display());
-        assert!(begin.elapsed() < Duration::from_secs(1), "{}", path.display());
+        // A bomb would take for ever; a busy machine takes a while.
+        assert!(begin.elapsed() < Duration::from_secs(10), "{}", path.display());
         seen += 1;
     }
     assert!(seen >= 6);
