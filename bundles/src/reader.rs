@@ -180,6 +180,13 @@ impl Contents {
         let entries = Entries::new(&index, &front.borrowed());
         Ok(Self { front, index, entries })
     }
+
+    fn identity(&self) -> Digest {
+        match self.index.parent {
+            None => Digest::of(&self.front.index),
+            Some(_) => Digest::of(&self.index.full().to_bytes()),
+        }
+    }
 }
 
 impl Unverified {
@@ -236,7 +243,7 @@ impl<T: Readable> Bundle<T> {
 
     /// The digest by which deltas know this bundle: that of its full index.
     pub fn identity(&self) -> Digest {
-        self.opened().identity()
+        self.opened().contents.identity()
     }
 
     /// The length of the file, or of all parts together.
@@ -319,14 +326,5 @@ impl<T: Readable> Bundle<T> {
 
     fn opened(&self) -> &Arc<Opened> {
         self.state.opened()
-    }
-}
-
-impl Opened {
-    fn identity(&self) -> Digest {
-        match self.contents.index.parent {
-            None => Digest::of(&self.contents.front.index),
-            Some(_) => Digest::of(&self.contents.index.full().to_bytes()),
-        }
     }
 }

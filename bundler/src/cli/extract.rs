@@ -1,4 +1,4 @@
-use super::open::{TrustArgs, with_bundle};
+use super::open::{TrustArgs, is_pipe, pipe_takes_no_base, with_bundle};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
 use eggo_bundles::reader::Selection;
@@ -8,11 +8,13 @@ use std::path::PathBuf;
 /// Unpack a bundle, or parts of it, checking every byte on its way
 ///
 /// Plain `tar xzf` works as well; this is faster, and refuses what is not as the index says.
+/// `-` reads from standard input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   eggo-bundle extract k8s.tar.gz -C /srv/k8s
-  eggo-bundle extract k8s.tar.gz -C . amd64/bin/kubelet arm64/bin")]
+  eggo-bundle extract k8s.tar.gz -C . amd64/bin/kubelet arm64/bin
+  ssh builder cat k8s.tar.gz | eggo-bundle extract - -C /srv/k8s")]
 pub struct Args {
     bundle: PathBuf,
     /// The folder to unpack into; it is made if it is not there.
@@ -35,6 +37,10 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         }
     };
     let extracted = match &args.base {
+        base if is_pipe(&args.bundle) => {
+            pipe_takes_no_base(base.as_deref())?;
+            args.trust.opened_pipe(watch)?.extract(&args.directory, &selection, watch)
+        }
         None => {
             let opened = args.trust.opened(&args.bundle, watch)?;
             with_bundle!(&opened, bundle => bundle.extract(&args.directory, &selection, watch))

@@ -1,13 +1,15 @@
-use super::open::{TrustArgs, with_bundle};
+use super::open::{TrustArgs, is_pipe, with_bundle};
 use super::output::{self, Format};
 use crate::contents;
-use eggo_bundles::{Arch, Bundle, Digest, Index, Item, Kind, Readable, Role};
+use eggo_bundles::{Arch, Digest, Index, Item, Kind, Role};
 use eggo_terminal::{Report, Size, Table, Watch};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Show what is inside of a bundle
+///
+/// `-` reads from standard input, as far as the index.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,12 +28,21 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+    if is_pipe(&args.bundle) {
+        let pipe = args.trust.opened_pipe(watch)?;
+        return show(args, pipe.index(), pipe.identity(), None);
+    }
     let opened = args.trust.opened(&args.bundle, watch)?;
-    with_bundle!(&opened, bundle => match args.format {
-        Format::Json => output::json(&Listing::of(bundle.index())),
-        Format::Text if args.tree => output::print(&tree(bundle.index())),
-        Format::Text => output::print(&summary(bundle)),
-    })
+    with_bundle!(&opened, bundle => show(args, bundle.index(), bundle.identity(), Some(bundle.size())))
+}
+
+/// `size` is that of the file, if it is one.
+fn show(args: &Args, index: &Index, identity: Digest, size: Option<u64>) -> Result<(), Report> {
+    match args.format {
+        Format::Json => output::json(&Listing::of(index)),
+        Format::Text if args.tree => output::print(&tree(index)),
+        Format::Text => output::print(&summary(index, identity, size)),
+    }
 }
 
 /// What scripts rely on: every key is always there.
@@ -82,12 +93,14 @@ impl<'a> Listing<'a> {
     }
 }
 
-fn summary<T: Readable>(bundle: &Bundle<T>) -> String {
-    let index = bundle.index();
+fn summary(index: &Index, identity: Digest, size: Option<u64>) -> String {
     let mut text = format!("{} {}", index.name, index.version);
     let archs: Vec<&str> = index.archs.iter().map(|arch| arch.as_str()).collect();
-    text.push_str(&format!(" for {}, {} in the file\n", archs.join(" and "), Size(bundle.size())));
-    text.push_str(&format!("index  {}\n", bundle.identity()));
+    text.push_str(&format!(" for {}", archs.join(" and ")));
+    if let Some(size) = size {
+        text.push_str(&format!(", {} in the file", Size(size)));
+    }
+    text.push_str(&format!("\nindex  {identity}\n"));
     if let Some(parent) = index.parent {
         text.push_str(&format!("parent {parent} (this is a delta)\n"));
     }

@@ -3,9 +3,27 @@
 use crate::error::Error;
 use clap::Args;
 use eggo_bundles::progress::Progress;
+use eggo_bundles::reader::{OpenPipe, Pipe};
 use eggo_bundles::{Bundle, PublicKey, TrustedKeys, Untrusted, Verified};
-use eggo_terminal::Report;
+use eggo_terminal::{Exit, Report};
 use std::path::{Path, PathBuf};
+
+/// The name by which users mean standard input.
+const PIPE: &str = "-";
+
+pub fn is_pipe(path: &Path) -> bool {
+    path == Path::new(PIPE)
+}
+
+/// A pipe goes by once, so that nothing of a parent can be read in its order.
+pub fn pipe_takes_no_base(base: Option<&Path>) -> Result<(), Report> {
+    match base {
+        None => Ok(()),
+        Some(_) => Err(Report::new("`--base` does not go with a bundle from standard input")
+            .hinted("save the delta to a file and name that")
+            .exit(Exit::Usage)),
+    }
+}
 
 #[derive(Debug, Args)]
 pub struct TrustArgs {
@@ -63,7 +81,35 @@ impl TrustArgs {
         }
     }
 
+    /// As [`TrustArgs::verified`], from standard input, with the key that signed.
+    pub fn verified_pipe(&self) -> Result<(OpenPipe, PublicKey), Report> {
+        let keys = self.keys()?;
+        let opened = stdin().and_then(|pipe| {
+            let signer = pipe.signer(&keys)?;
+            Ok((pipe.verify(&keys)?, signer))
+        });
+        opened.map_err(|error| Error::from(error).into())
+    }
+
+    /// As [`TrustArgs::opened`], from standard input.
+    pub fn opened_pipe(&self, progress: &dyn Progress) -> Result<OpenPipe, Report> {
+        let keys = self.keys()?;
+        let pipe = stdin().map_err(Error::from)?;
+        let opened = match pipe.signer(&keys) {
+            Err(eggo_bundles::Error::Distrust { why, .. }) if self.pubkey.is_empty() => {
+                progress.note(&format!("warning: `{PIPE}` is not verified: {why}"));
+                pipe.without_trust()
+            }
+            _ => pipe.verify(&keys),
+        };
+        opened.map_err(|error| Error::from(error).into())
+    }
+
     fn keys(&self) -> Result<TrustedKeys, Report> {
         TrustedKeys::from_files_or_folders(&self.pubkey).map_err(|error| Error::from(error).into())
     }
+}
+
+fn stdin() -> Result<Pipe, eggo_bundles::Error> {
+    Pipe::open(std::io::stdin(), Path::new(PIPE))
 }

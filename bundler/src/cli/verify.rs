@@ -1,20 +1,22 @@
-use super::open::TrustArgs;
+use super::open::{TrustArgs, is_pipe, pipe_takes_no_base};
 use super::output::{self, Format};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
+use eggo_bundles::{Index, PublicKey};
 use eggo_terminal::{Report, Watch};
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// Check a bundle's signature and every byte inside
 ///
-/// Of a split bundle, give the first part. Exit code 3, with the reason, if it is not to be
+/// Of a split bundle, give the first part; `-` reads from standard input. Exit code 3, with the reason, if it is not to be
 /// trusted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   eggo-bundle verify k8s.tar.gz --pubkey release.key.pub
-  eggo-bundle verify k8s-delta.tar.gz --base k8s-1.20.1.tar.gz")]
+  eggo-bundle verify k8s-delta.tar.gz --base k8s-1.20.1.tar.gz
+  ssh builder cat k8s.tar.gz | eggo-bundle verify -")]
 pub struct Args {
     bundle: PathBuf,
     /// The parent of a delta, to check what it takes from there too.
@@ -27,27 +29,18 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Verdict<'a> {
-    name: &'a str,
-    version: &'a str,
+struct Verdict {
+    name: String,
+    version: String,
     key: String,
     items: usize,
     size: u64,
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
-    let mut bundle = args.trust.verified(&args.bundle)?;
-    if let Some(base) = &args.base {
-        bundle = bundle.with_base(&args.trust.verified(base)?).map_err(Error::from)?;
-    }
-    bundle.verify_all(watch).map_err(Error::from)?;
-    let index = bundle.index();
-    let verdict = Verdict {
-        name: &index.name,
-        version: &index.version,
-        key: bundle.key().id(),
-        items: index.items.len(),
-        size: bundle.size(),
+    let verdict = match is_pipe(&args.bundle) {
+        true => verify_pipe(args, watch)?,
+        false => verify_file(args, watch)?,
     };
     match args.format {
         Format::Json => output::json(&verdict),
@@ -58,6 +51,35 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
                 args.bundle.display()
             ));
             Ok(())
+        }
+    }
+}
+
+fn verify_file(args: &Args, watch: &Watch) -> Result<Verdict, Report> {
+    let mut bundle = args.trust.verified(&args.bundle)?;
+    if let Some(base) = &args.base {
+        bundle = bundle.with_base(&args.trust.verified(base)?).map_err(Error::from)?;
+    }
+    bundle.verify_all(watch).map_err(Error::from)?;
+    Ok(Verdict::new(bundle.index(), bundle.key(), bundle.size()))
+}
+
+fn verify_pipe(args: &Args, watch: &Watch) -> Result<Verdict, Report> {
+    pipe_takes_no_base(args.base.as_deref())?;
+    let (pipe, key) = args.trust.verified_pipe()?;
+    let index = pipe.index().clone();
+    let size = pipe.verify_all(watch).map_err(Error::from)?;
+    Ok(Verdict::new(&index, &key, size))
+}
+
+impl Verdict {
+    fn new(index: &Index, key: &PublicKey, size: u64) -> Self {
+        Self {
+            name: index.name.clone(),
+            version: index.version.clone(),
+            key: key.id(),
+            items: index.items.len(),
+            size,
         }
     }
 }

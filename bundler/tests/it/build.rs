@@ -70,6 +70,55 @@ fn a_bundle_goes_round() {
 }
 
 #[test]
+fn a_pipe_is_as_good_as_the_file() {
+    let world = local();
+    world.done(&BUILD);
+    let verified = world.piped("out.tar.gz", &["verify", "-", "--pubkey", "key.pub"]);
+    insta::assert_snapshot!(world.stable(&verified.stderr));
+    for arguments in [
+        &["verify", "out.tar.gz", "--pubkey", "key.pub", "--format", "json"][..],
+        &["inspect", "out.tar.gz", "--format", "json"],
+        &["inspect", "out.tar.gz", "--tree", "--pubkey", "key.pub"],
+    ] {
+        let from_file = world.done(arguments);
+        let of_pipe: Vec<&str> =
+            arguments.iter().map(|word| if *word == "out.tar.gz" { "-" } else { *word }).collect();
+        let from_pipe = world.piped("out.tar.gz", &of_pipe);
+        assert_eq!((from_pipe.code, from_pipe.stdout), (0, from_file.stdout), "{}", from_pipe.stderr);
+    }
+    insta::assert_snapshot!(world.piped("out.tar.gz", &["inspect", "-", "--pubkey", "key.pub"]).stdout);
+    world.done(&["extract", "out.tar.gz", "-C", "from-file"]);
+    let extracted = world.piped("out.tar.gz", &["extract", "-", "-C", "from-pipe"]);
+    assert_eq!(extracted.code, 0, "{}", extracted.stderr);
+    let mut diff = std::process::Command::new("diff");
+    let same = diff.args(["-r", "from-file", "from-pipe"]).current_dir(world.path(".")).status().unwrap();
+    assert!(same.success());
+    assert_eq!(world.piped("out.tar.gz", &["extract", "-", "-C", "one", "arm64/bin"]).code, 0);
+    assert_eq!(world.list("one/arm64"), ["bin"]);
+}
+
+#[test]
+fn what_a_pipe_brings_is_trusted_no_more_than_a_file() {
+    let world = local();
+    world.done(&BUILD);
+    world.done(&["keygen", "--no-password", "-o", "other"]);
+    let verify = ["verify", "-", "--pubkey", "key.pub"];
+    assert_eq!(world.piped("out.tar.gz", &["verify", "-", "--pubkey", "other.pub"]).code, 3);
+    assert_eq!(world.piped("out.tar.gz", &["inspect", "-", "--pubkey", "other.pub"]).code, 3);
+    let bytes = world.read("out.tar.gz");
+    world.write("short.tar.gz", &bytes[..bytes.len() / 2]);
+    assert_eq!(world.piped("short.tar.gz", &verify).code, 3);
+    world.write("long.tar.gz", [&bytes[..], b"more"].concat());
+    assert_eq!(world.piped("long.tar.gz", &verify).code, 3);
+    assert_eq!(world.piped("m.yaml", &verify).code, 3);
+    world.write("nothing", "");
+    assert_eq!(world.piped("nothing", &verify).code, 3);
+    let base = world.piped("out.tar.gz", &["verify", "-", "--base", "out.tar.gz", "--pubkey", "key.pub"]);
+    assert_eq!(base.code, 2);
+    assert!(base.stderr.contains("hint: save the delta to a file"), "{}", base.stderr);
+}
+
+#[test]
 fn the_wrong_key_and_a_changed_byte_are_exit_3() {
     let world = local();
     world.done(&BUILD);

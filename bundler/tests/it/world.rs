@@ -60,6 +60,14 @@ impl World {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
+    /// As [`World::run`], with what `cat` prints of a file as standard input.
+    pub fn piped(&self, file: &str, arguments: &[&str]) -> Ran {
+        let mut cat = Command::new("cat").arg(self.path(file)).stdout(Stdio::piped()).spawn().unwrap();
+        let ran = Ran::of(self.command(arguments).stdin(cat.stdout.take().unwrap()).output().unwrap());
+        cat.wait().unwrap();
+        ran
+    }
+
     /// As [`World::run`], and must succeed.
     pub fn done(&self, arguments: &[&str]) -> Ran {
         let ran = self.run(arguments);

@@ -34,7 +34,6 @@ pub struct Pipe {
 pub struct OpenPipe {
     stream: Stream,
     contents: Contents,
-    key: Option<PublicKey>,
 }
 
 impl Pipe {
@@ -47,23 +46,28 @@ impl Pipe {
         Ok(Self { stream, front: OwnedFront { index, signature, full_signature: None } })
     }
 
+    /// The trusted key that signed the index; nothing is read for that.
+    pub fn signer(&self, trusted: &TrustedKeys) -> Result<PublicKey, Error> {
+        self.front.trust(&self.stream.name, trusted)
+    }
+
     /// Checks the signature, and only then reads the index.
     pub fn verify(self, trusted: &TrustedKeys) -> Result<OpenPipe, Error> {
-        let key = self.front.trust(&self.stream.name, trusted)?;
-        self.read_index(Some(trusted), Some(key))
+        self.signer(trusted)?;
+        self.read_index(Some(trusted))
     }
 
     /// Reads the index although nobody vouches for it.
     pub fn without_trust(self) -> Result<OpenPipe, Error> {
-        self.read_index(None, None)
+        self.read_index(None)
     }
 
-    fn read_index(self, trusted: Option<&TrustedKeys>, key: Option<PublicKey>) -> Result<OpenPipe, Error> {
+    fn read_index(self, trusted: Option<&TrustedKeys>) -> Result<OpenPipe, Error> {
         let Self { mut stream, front } = self;
         let name = stream.name.clone();
         let read_full = || front::read(&mut stream, FULL_SIGNATURE, LONGEST_SIGNATURE);
         let contents = Contents::new(&name, front, trusted, read_full)?;
-        Ok(OpenPipe { stream, contents, key })
+        Ok(OpenPipe { stream, contents })
     }
 }
 
@@ -72,18 +76,13 @@ impl OpenPipe {
         &self.contents.index
     }
 
-    /// The key that vouches; none if nobody was asked to.
-    pub fn key(&self) -> Option<&PublicKey> {
-        self.key.as_ref()
+    /// The digest by which deltas know this bundle: that of its full index.
+    pub fn identity(&self) -> Digest {
+        self.contents.identity()
     }
 
-    /// The exact bytes of `eggo-bundle.json`.
-    pub fn index_bytes(&self) -> &[u8] {
-        &self.contents.front.index
-    }
-
-    /// Reads to the end and checks every byte.
-    pub fn verify_all(mut self, progress: &dyn Progress) -> Result<(), Error> {
+    /// Reads to the end and checks every byte; gives their number.
+    pub fn verify_all(mut self, progress: &dyn Progress) -> Result<u64, Error> {
         let users = Users::new(&self.contents);
         self.each("verifying", progress, |contents, number, content| {
             Ok(contents.check_content(number, &users, content))
@@ -129,13 +128,14 @@ impl OpenPipe {
         Ok(extracted)
     }
 
-    /// Goes through the entries that are still to come, then the end and the table.
+    /// Goes through the entries that are still to come, then the end and the table; gives the
+    /// length of the whole stream.
     fn each(
         &mut self,
         label: &str,
         progress: &dyn Progress,
         mut visit: impl FnMut(&Contents, usize, &mut Streamed<'_>) -> Result<Result<(), Unfit>, Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let Self { stream, contents, .. } = self;
         let list = &contents.entries.list;
         let task = progress.start(label, Some(list.iter().map(|entry| entry.size()).sum()));
@@ -299,8 +299,9 @@ impl Stream {
         Ok(Ok(()))
     }
 
-    /// What comes behind the archive's end is the table of exactly the members seen, and nothing more.
-    fn check_tail(&mut self) -> Result<(), Error> {
+    /// What comes behind the archive's end is the table of exactly the members seen, and nothing
+    /// more. Gives the length of the whole stream.
+    fn check_tail(&mut self) -> Result<u64, Error> {
         let tail = table::tail(&self.members);
         let mut rest = &tail[..];
         let bad = |why| Error::Tail { path: self.name.clone(), why };
@@ -314,7 +315,10 @@ impl Stream {
             }
             self.rest = 0..0;
         }
-        if rest.is_empty() { Ok(()) } else { Err(short) }
+        if !rest.is_empty() {
+            return Err(short);
+        }
+        Ok(self.members.iter().map(|member| member.length).sum::<u64>() + tail.len() as u64)
     }
 }
 
