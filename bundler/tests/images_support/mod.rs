@@ -17,11 +17,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+/// Where a program lies: on the path, or where `scripts/setup` puts what Debian lacks.
+fn find(program: &str) -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(cache.map(|cache| cache.join("eggo/tools")));
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
 /// Is a program there? Says why the test is skipped if not.
 pub fn have(programs: &[&str]) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    match programs.iter().find(|program| !found(program)) {
+    match programs.iter().find(|program| find(program).is_none()) {
         Some(missing) => {
             eprintln!("skipped: no `{missing}` here");
             false
@@ -32,7 +39,8 @@ pub fn have(programs: &[&str]) -> bool {
 
 /// Runs a program that must succeed; its standard output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap();
+    let file = find(program).unwrap();
+    let output = Command::new(file).args(arguments).stdin(Stdio::null()).output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{program} {arguments:?}: {stdout}{stderr}");
     stdout.into_owned()
