@@ -6,7 +6,7 @@ use eggo_bundles::Arch;
 use eggo_bundles::rules::BadIndex;
 use eggo_bundles::{WriteError, keys::KeyError};
 use eggo_terminal::{Exit, Explain};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -64,6 +64,14 @@ pub enum Error {
     BadPackage { file: String, reason: String },
     #[error("cannot write `{}`", .path.display())]
     Release { path: PathBuf, source: std::io::Error },
+}
+
+impl Error {
+    /// Of a file of a release or an export that could not be written; for `map_err`.
+    pub fn unwritten(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
+        let path = path.to_path_buf();
+        move |source| Error::Release { path, source }
+    }
 }
 
 impl Explain for Error {

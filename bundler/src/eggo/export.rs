@@ -18,21 +18,17 @@ pub fn export<T: Readable>(
     folder: &Path,
     progress: &dyn Progress,
 ) -> Result<Vec<PathBuf>, Error> {
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| Error::Release { path, source }
-    };
-    std::fs::create_dir_all(folder).map_err(failed(folder))?;
+    std::fs::create_dir_all(folder).map_err(Error::unwritten(folder))?;
     let mut written = Vec::new();
     for arch in &bundle.index().archs {
         let path = folder.join(tarball_name(*arch));
-        let mut output = Output::create(&path).map_err(failed(&path))?;
+        let mut output = Output::create(&path).map_err(Error::unwritten(&path))?;
         let items = bundle.index().items.iter().filter(|item| item.arch == *arch);
         let task = progress.start(tarball_name(*arch), Some(items.map(|item| item.size).sum()));
         let result = tarball(bundle, *arch, output.file(), &|bytes| progress.advance(task, bytes));
         progress.finish(task);
-        result.map_err(failed(&path))?;
-        output.finish().map_err(failed(&path))?;
+        result.map_err(Error::unwritten(&path))?;
+        output.finish().map_err(Error::unwritten(&path))?;
         written.push(path);
     }
     Ok(written)

@@ -30,15 +30,11 @@ pub fn to_folder(
     folder: &Path,
     progress: &dyn Progress,
 ) -> Result<Vec<PathBuf>, Error> {
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| Error::Release { path, source }
-    };
-    std::fs::create_dir_all(folder).map_err(failed(folder))?;
+    std::fs::create_dir_all(folder).map_err(Error::unwritten(folder))?;
     let stem = stem(bundle.index());
     let name = format!("{stem}.tar.gz");
     let path = folder.join(&name);
-    let digest = copy(bundle, &path, progress).map_err(failed(&path))?;
+    let digest = copy(bundle, &path, progress).map_err(Error::unwritten(&path))?;
     let mut written = vec![path];
     written.extend(write_small(bundle, &name, digest, folder)?);
     Ok(written)
@@ -51,25 +47,20 @@ pub async fn to_registry(
     registries: &Registries,
     tools: Tools<'_>,
 ) -> Result<Pushed, Error> {
-    let scratch =
-        tempfile::tempdir().map_err(|source| Error::Release { path: std::env::temp_dir(), source })?;
+    let scratch = tempfile::tempdir().map_err(Error::unwritten(&std::env::temp_dir()))?;
     let name = format!("{}.tar.gz", stem(bundle.index()));
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| Error::Release { path, source }
-    };
     // A bundle in parts is joined first; a whole one is read where it lies.
     let source = bundle.path().to_path_buf();
-    let whole = std::fs::metadata(&source).map_err(failed(&source))?.len() == bundle.size();
+    let whole = std::fs::metadata(&source).map_err(Error::unwritten(&source))?.len() == bundle.size();
     let (path, digest) = match whole {
         true => {
-            let mut file = std::fs::File::open(&source).map_err(failed(&source))?;
-            let (digest, _) = Digest::of_reader(&mut file).map_err(failed(&source))?;
+            let mut file = std::fs::File::open(&source).map_err(Error::unwritten(&source))?;
+            let (digest, _) = Digest::of_reader(&mut file).map_err(Error::unwritten(&source))?;
             (source, digest)
         }
         false => {
             let path = scratch.path().join(&name);
-            let digest = copy(bundle, &path, tools.progress).map_err(failed(&path))?;
+            let digest = copy(bundle, &path, tools.progress).map_err(Error::unwritten(&path))?;
             (path, digest)
         }
     };
@@ -108,7 +99,7 @@ fn write_small(
     let mut written = Vec::new();
     let mut write = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
-        write_whole(&path, bytes).map_err(|source| Error::Release { path: path.clone(), source })?;
+        write_whole(&path, bytes).map_err(Error::unwritten(&path))?;
         written.push(path);
         Ok::<(), Error>(())
     };
