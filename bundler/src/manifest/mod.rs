@@ -10,6 +10,7 @@ mod template;
 pub use keys::KEYS;
 pub use template::Template;
 
+use eggo_bundles::version::Relation;
 use eggo_bundles::{Arch, Digest, Kind, Role};
 use eggo_terminal::Explain;
 use std::fmt;
@@ -94,15 +95,6 @@ pub struct PackageRequest {
 pub struct Constraint {
     pub relation: Relation,
     pub version: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
-    Less,
-    LessOrEqual,
-    Equal,
-    GreaterOrEqual,
-    Greater,
 }
 
 /// A binary, a file or a folder.
@@ -271,21 +263,9 @@ impl Checksums {
     }
 }
 
-impl Relation {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Relation::Less => "<",
-            Relation::LessOrEqual => "<=",
-            Relation::Equal => "=",
-            Relation::GreaterOrEqual => ">=",
-            Relation::Greater => ">",
-        }
-    }
-}
-
 impl fmt::Display for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.relation.as_str(), self.version)
+        write!(f, "{} {}", self.relation, self.version)
     }
 }
 

@@ -476,21 +476,12 @@ fn package(text: &str) -> Result<(String, Option<Constraint>), String> {
     if rest.is_empty() {
         return Ok((name.to_string(), None));
     }
-    let (relation, version) = [
-        (">=", Relation::GreaterOrEqual),
-        ("<=", Relation::LessOrEqual),
-        ("==", Relation::Equal),
-        (">>", Relation::Greater),
-        ("<<", Relation::Less),
-        ("=", Relation::Equal),
-        (">", Relation::Greater),
-        ("<", Relation::Less),
-    ]
-    .into_iter()
-    .find_map(|(sign, relation)| Some((relation, rest.strip_prefix(sign)?.trim())))
-    .ok_or_else(|| format!("`{text}` is not `name` or `name >= 1.2` (also: <, <=, =, >)"))?;
+    let (sign, version) = rest.split_at(rest.find(|c: char| !"<>=".contains(c)).unwrap_or(rest.len()));
+    let relation = Relation::parse(sign)
+        .ok_or_else(|| format!("`{text}` is not `name` or `name >= 1.2` (also: <, <=, =, >)"))?;
+    let version = version.trim();
     if version.is_empty() || version.contains(|c: char| c.is_whitespace() || "<>=".contains(c)) {
-        return Err(format!("`{text}` needs one version after `{}`", relation.as_str()));
+        return Err(format!("`{text}` needs one version after `{relation}`"));
     }
     Ok((name.to_string(), Some(Constraint { relation, version: version.to_string() })))
 }

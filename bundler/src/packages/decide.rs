@@ -78,10 +78,8 @@ pub fn decide(
 }
 
 fn to_request(catalog: &dyn Catalog, manifest: &Manifest, request: &PackageRequest) -> Request {
-    let limit = request.constraint.as_ref().and_then(|constraint| {
-        let relation = Relation::parse(constraint.relation.as_str())?;
-        Some((relation, constraint.version.as_str()))
-    });
+    let limit =
+        request.constraint.as_ref().map(|constraint| (constraint.relation, constraint.version.as_str()));
     Request {
         need: catalog.request(&request.name, limit),
         asked_by: format!("{}, role `{}`", manifest.place(request.line), request.role),

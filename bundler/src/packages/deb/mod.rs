@@ -15,7 +15,7 @@ use super::solver::{self, Request, Unsolvable};
 use super::version::Relation;
 use super::{Error, read_baseline};
 use crate::Tools;
-use crate::manifest::{self, Manifest, RepoSource};
+use crate::manifest::{self, Constraint, Manifest, RepoSource};
 use eggo_bundles::content::deb::Deb;
 use eggo_bundles::index::Baseline;
 use eggo_bundles::{Arch, Digest};
@@ -157,9 +157,8 @@ pub fn suffices(arch: Arch, packages: &[Deb], baseline: Option<&Baseline>) -> Re
 
 fn options(manifest: &Manifest, arch: Arch) -> Options {
     let pins = manifest.packages.iter().filter_map(|request| {
-        let constraint = request.constraint.as_ref()?;
-        let relation = Relation::parse(constraint.relation.as_str())?;
-        Some(Pin { name: request.name.clone(), relation, version: constraint.version.clone() })
+        let Constraint { relation, version } = request.constraint.clone()?;
+        Some(Pin { name: request.name.clone(), relation, version })
     });
     Options {
         architecture: arch.as_str().to_string(),
