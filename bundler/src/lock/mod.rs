@@ -5,6 +5,7 @@
 
 mod asked;
 mod changes;
+mod octal;
 
 pub use asked::asked;
 pub use changes::{Change, changes};
@@ -112,6 +113,7 @@ pub struct Content {
     pub path: String,
     pub sha256: Digest,
     pub size: u64,
+    #[serde(with = "octal")]
     pub mode: u32,
     /// A symbolic link's target; it stays inside of its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
