@@ -336,6 +336,36 @@ fn the_next_mirror_is_asked_when_one_is_wrong() {
     assert_eq!(locked.packages[0].mirrors, [format!("{}/pool/tool_1.0-1_amd64.deb", good.url())]);
 }
 
+/// As Ubuntu does: the metadata of both servers lists both archs, each has the files of one.
+#[test]
+fn an_arch_may_live_on_another_server() {
+    let servers = [("amd64", Repo::new()), ("arm64", Repo::new())];
+    for (arch, repo) in &servers {
+        repo.write("dists/stable/Release", repo.packages("dists/stable", "", PACKAGES));
+        let other = if *arch == "amd64" { "arm64" } else { "amd64" };
+        fs::remove_dir_all(repo.path(&format!("dists/stable/main/binary-{other}"))).unwrap();
+    }
+    let of = |more: &dyn Fn(&str) -> String| Asked {
+        cache: tempfile::tempdir().unwrap(),
+        repo: servers
+            .each_ref()
+            .map(|(arch, repo)| {
+                let (url, more) = (repo.url(), more(arch));
+                format!("{{name: {arch}, type: deb, url: \"{url}\", {STABLE}, allow-unsigned: true{more}}}")
+            })
+            .join(", "),
+    };
+    let locked = of(&|arch| format!(", archs: [{arch}]")).lock().unwrap();
+    let homes: Vec<String> =
+        locked.packages.iter().map(|p| format!("{} {} from {}", p.name, p.arch, p.repo)).collect();
+    let expected =
+        ["tool amd64 from amd64", "lib amd64 from amd64", "tool arm64 from arm64", "lib arm64 from arm64"];
+    assert_eq!(homes, expected);
+    let error = of(&|_| String::new()).lock().unwrap_err();
+    assert!(error.contains("/Packages` of stable"), "{error}");
+    assert!(error.contains("hint: if this server has not every arch, say which with `archs`"), "{error}");
+}
+
 /// Serves a folder that changes to `next` after the first Release was read.
 #[test]
 fn a_repository_that_changes_in_between_is_read_again() {

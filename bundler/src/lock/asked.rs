@@ -60,6 +60,7 @@ fn repo(repo: &Repo) -> String {
     }
     say("keys", &repo.keys);
     say("exclude", &repo.exclude);
+    say("archs", &repo.archs.iter().map(ToString::to_string).collect::<Vec<_>>());
     if repo.allow_unsigned {
         line.push_str(" unsigned");
     }

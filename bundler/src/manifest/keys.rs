@@ -20,9 +20,17 @@ const ALLOW_UNSIGNED: Key = key(
 );
 const REPO_URL: Key = key("url", TEXT_OR_TEXTS, None, "The repository, or mirrors of it");
 
+const REPO_ARCHS: Key = key(
+    "archs",
+    ARCHS,
+    None,
+    "The archs that its server has, where the metadata lists more; else all of the manifest's",
+);
+
 pub(super) const DEB: &[Key] = &[
     required("type", Shape::Words(&["deb"]), "A repository of Debian packages"),
     REPO_NAME,
+    REPO_ARCHS,
     key(
         "from",
         Shape::Words(&["system"]),
@@ -45,6 +53,7 @@ pub(super) const DEB: &[Key] = &[
 pub(super) const RPM: &[Key] = &[
     required("type", Shape::Words(&["rpm"]), "A repository of RPM packages"),
     REPO_NAME,
+    REPO_ARCHS,
     REPO_URL,
     key("mirrorlist", Shape::Text, None, "A url that lists mirrors, one a line"),
     key("metalink", Shape::Text, None, "A url of a metalink that lists mirrors"),

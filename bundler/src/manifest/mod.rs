@@ -47,6 +47,8 @@ pub struct Repo {
     pub allow_unsigned: bool,
     /// Package names, with `*`, that are not to be taken from here.
     pub exclude: Vec<String>,
+    /// The archs that it serves; empty: whatever its metadata lists.
+    pub archs: Vec<Arch>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,6 +252,12 @@ impl Manifest {
     /// `manifests/k8s.yaml` line 14: for the chain of who asked.
     pub fn place(&self, line: usize) -> String {
         format!("`{}` line {line}", self.file.display())
+    }
+}
+
+impl Repo {
+    pub fn serves(&self, arch: Arch) -> bool {
+        self.archs.is_empty() || self.archs.contains(&arch)
     }
 }
 

@@ -76,6 +76,7 @@ impl Context<'_> {
     fn repo(&self, fields: &Fields<'_>, node: &Node) -> Option<Repo> {
         let name = self.name(fields, "name");
         let exclude = fields.texts("exclude");
+        let archs = archs(fields);
         let allow_unsigned = fields.boolean("allow-unsigned").unwrap_or(false);
         let (source, keys) = match fields.required("type").as_deref() {
             Some("deb") => self.deb(fields),
@@ -91,7 +92,7 @@ impl Context<'_> {
                 return None;
             }
         };
-        Some(Repo { name: name?, line: node.line, source, keys, allow_unsigned, exclude })
+        Some(Repo { name: name?, line: node.line, source, keys, allow_unsigned, exclude, archs })
     }
 
     fn deb(&self, fields: &Fields<'_>) -> (RepoSource, Vec<String>) {

@@ -192,7 +192,8 @@ fn repos(manifest: &Manifest, system: &System) -> Result<Vec<Repo>, Error> {
                 source.signed_by = SignedBy::Files(files.collect());
             }
         }
-        repos.push(Repo { name: repo.name.clone(), sources, exclude: repo.exclude.clone() });
+        let (name, exclude, archs) = (repo.name.clone(), repo.exclude.clone(), repo.archs.clone());
+        repos.push(Repo { name, sources, exclude, archs });
     }
     Ok(repos)
 }

@@ -34,6 +34,8 @@ pub struct Repo {
     pub name: String,
     pub sources: Vec<Source>,
     pub exclude: Vec<String>,
+    /// The archs that it serves; empty: whatever the Release files list.
+    pub archs: Vec<Arch>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +78,9 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Error::Fetch { file, source, .. } if file.contains("/binary-") && is_missing(source) => {
+                "if this server has not every arch, say which with `archs`"
+            }
             Error::Fetch { source, .. } => return source.hint(),
             Error::Unsigned { .. } => {
                 "a repo without signature is used only with `allow-unsigned: true`, and the bundle records it"
@@ -100,6 +105,15 @@ impl Explain for Error {
             _ => return None,
         };
         Some(hint.to_string())
+    }
+}
+
+/// Whether no mirror has the file.
+fn is_missing(error: &http::Error) -> bool {
+    match error {
+        http::Error::Mirrors { errors, .. } => errors.iter().all(is_missing),
+        http::Error::Read { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        error => error.status() == Some(404),
     }
 }
 
@@ -164,17 +178,20 @@ impl Suite<'_> {
     async fn load_once(&self, archs: &[Arch]) -> Result<Vec<(Arch, Index)>, Error> {
         let (release, signer) = self.release().await?;
         let mut found = Vec::new();
-        for arch in archs {
+        for arch in archs.iter().filter(|arch| self.serves(**arch)) {
             let name = arch.as_str();
-            if !self.source.architectures.is_empty() && !self.source.architectures.iter().any(|a| a == name) {
-                continue;
-            }
             for (label, listed) in self.wanted(&release, name)? {
                 let text = self.distilled(&release, &listed).await?;
                 found.push((*arch, self.index(&label, &release, signer.as_ref(), text)));
             }
         }
         Ok(found)
+    }
+
+    fn serves(&self, arch: Arch) -> bool {
+        let (of_repo, of_source) = (&self.repo.archs, &self.source.architectures);
+        (of_repo.is_empty() || of_repo.contains(&arch))
+            && (of_source.is_empty() || of_source.iter().any(|name| name == arch.as_str()))
     }
 
     fn index(&self, label: &str, release: &Release, signer: Option<&Signer>, text: String) -> Index {

@@ -116,7 +116,7 @@ fn find_or_add(metadata: &mut Metadata, installed: &Installed) -> u32 {
 /// Every rpm repository of the manifest; a `.repo` file may hold several.
 pub(super) fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Error> {
     let mut places = Vec::new();
-    for repo in &manifest.repos {
+    for repo in manifest.repos.iter().filter(|repo| repo.serves(arch)) {
         let place = Place {
             name: repo.name.clone(),
             arch,
