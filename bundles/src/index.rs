@@ -116,11 +116,20 @@ pub struct Image {
     pub roles: Vec<Role>,
 }
 
+/// Whose packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PackageFormat {
+    Deb,
+    Rpm,
+}
+
 /// What a target surely has, as the resolver was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
     pub arch: Arch,
+    pub format: PackageFormat,
     /// `minimal`, `none`, or the name of the captured file.
     pub name: String,
     /// `NAME VERSION` of every package in it, sorted.

@@ -277,7 +277,7 @@ impl Lock {
     /// Sorted by name and arch, so that a lock says the same whatever order the work was done in.
     pub fn sort(&mut self) {
         self.archs.sort();
-        self.baselines.sort_by_key(|baseline| baseline.arch);
+        self.baselines.sort_by_key(|baseline| (baseline.arch, baseline.format));
         self.packages.sort_by(|a, b| (&a.name, a.arch, &a.version).cmp(&(&b.name, b.arch, &b.version)));
         for files in [&mut self.binaries, &mut self.files] {
             files.sort_by(|a, b| (&a.name, a.kind, a.arch).cmp(&(&b.name, b.kind, b.arch)));

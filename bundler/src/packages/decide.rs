@@ -6,12 +6,14 @@ use super::solver::{self, Chosen, Request, Requirer, Solution, Unsolvable};
 use super::version::Relation;
 use crate::lock::LockedPackage;
 use crate::manifest::{self, Manifest, PackageRequest};
-use eggo_bundles::index::Baseline;
+use eggo_bundles::index::{Baseline, PackageFormat};
 use eggo_bundles::{Arch, Digest};
 use std::collections::BTreeSet;
 
 /// A world of packages that can also say where their files are.
 pub trait Catalog: Provider {
+    fn format(&self) -> PackageFormat;
+
     /// What the manifest asks for, as a need.
     fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need;
 
@@ -139,5 +141,5 @@ fn lock_baseline(catalog: &dyn Catalog, manifest: &Manifest, arch: Arch, solutio
         manifest::Baseline::None => "none".to_string(),
         manifest::Baseline::File(file) => file.to_string(),
     };
-    Baseline { arch, name, packages, meets: meets.into_iter().collect() }
+    Baseline { arch, format: catalog.format(), name, packages, meets: meets.into_iter().collect() }
 }

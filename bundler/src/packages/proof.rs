@@ -7,6 +7,7 @@ use crate::lock::LockedPackage;
 use eggo_bundles::content::deb::Deb;
 use eggo_bundles::content::rpm::Rpm;
 use eggo_bundles::content::{self, Problem};
+use eggo_bundles::index::PackageFormat;
 use eggo_bundles::{Arch, Bundle, Kind, Readable};
 use eggo_terminal::{Exit, Explain};
 use std::fs::File;
@@ -156,16 +157,18 @@ pub fn check<T: Readable>(bundle: &Bundle<T>) -> Result<Vec<Sufficient>, Error> 
             }
         }
         // A manifest with repos of both formats has a baseline for each.
-        let mut baselines = index.baselines.iter().filter(|baseline| baseline.arch == *arch);
+        let baseline_of = |format| {
+            index.baselines.iter().find(|baseline| baseline.arch == *arch && baseline.format == format)
+        };
         let incomplete = |reason| Error::Incomplete { arch: *arch, reason: Box::new(reason) };
         let mut assumed = 0;
         if !debs.is_empty() {
-            let baseline = baselines.next();
+            let baseline = baseline_of(PackageFormat::Deb);
             assumed += baseline.map_or(0, |baseline| baseline.packages.len());
             deb::suffices(*arch, &debs, baseline).map_err(incomplete)?;
         }
         if !rpms.is_empty() {
-            let baseline = baselines.next();
+            let baseline = baseline_of(PackageFormat::Rpm);
             assumed += baseline.map_or(0, |baseline| baseline.packages.len());
             rpm::suffices(&rpms, baseline).map_err(incomplete)?;
         }

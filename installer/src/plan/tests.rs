@@ -1,6 +1,6 @@
 use super::*;
 use crate::config;
-use eggo_bundles::index::Baseline;
+use eggo_bundles::index::{Baseline, PackageFormat};
 use eggo_bundles::{Kind, Source};
 use eggo_terminal::Report;
 
@@ -203,6 +203,7 @@ fn a_package_of_the_baseline_is_not_missing() {
     for arch in Arch::ALL {
         index.baselines.push(Baseline {
             arch,
+            format: PackageFormat::Deb,
             name: "minimal".into(),
             packages: vec!["socat 1.7".into()],
             meets: vec![],

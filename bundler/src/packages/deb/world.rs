@@ -10,6 +10,7 @@ use super::walk;
 use crate::packages::decide::{Catalog, File};
 use crate::packages::provider::{Clash, GroupId, Identity, Need, PackageId, Provider};
 use crate::packages::version::{Relation, deb};
+use eggo_bundles::index::PackageFormat;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -473,6 +474,10 @@ impl Provider for World<'_> {
 }
 
 impl Catalog for World<'_> {
+    fn format(&self) -> PackageFormat {
+        PackageFormat::Deb
+    }
+
     fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need {
         let text = match limit {
             Some((relation, version)) => format!("{name} {relation} {version}"),

@@ -15,6 +15,7 @@ use crate::packages::version::Relation;
 use crate::packages::version::rpm::Evr;
 use crate::packages::{self, read_baseline};
 use eggo_bundles::Arch;
+use eggo_bundles::index::PackageFormat;
 use std::collections::{BTreeSet, HashSet};
 
 /// What every node has that `eggo-install` can work on: it logs in, unpacks, checks and starts
@@ -166,6 +167,10 @@ fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Res
 }
 
 impl Catalog for World {
+    fn format(&self) -> PackageFormat {
+        PackageFormat::Rpm
+    }
+
     fn request(&self, name: &str, limit: Option<(Relation, &str)>) -> Need {
         let plain = Plain { name, version: limit };
         let text = match limit {
