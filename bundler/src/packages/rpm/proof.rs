@@ -31,8 +31,8 @@ use std::time::SystemTime;
 pub enum Error {
     #[error(transparent)]
     Repository(#[from] repository::Error),
-    #[error("repo `{repo}`: `{package}`: {source}")]
-    Unproven { repo: String, package: String, source: Unproven },
+    #[error("repo `{repo}`: `{file}`: {source}")]
+    Unproven { repo: String, file: String, source: Unproven },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,8 @@ pub async fn prove(
         };
         let Some(keyring) = keyring else { continue };
         let signer = signed_by(&tools.cache.path(&package.sha256), keyring).map_err(|source| {
-            Error::Unproven { repo: package.repo.clone(), package: package.name.clone(), source }
+            let file = package.url.rsplit('/').next().unwrap_or(&package.name).to_string();
+            Error::Unproven { repo: package.repo.clone(), file, source }
         })?;
         signers.insert(package.sha256, signer);
     }
