@@ -44,14 +44,14 @@ pub struct Args {
 
 pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
     // A manifest that cannot be read is no reason to make a key.
-    Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
+    let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
     let key = keys::signing_key(args.key.as_deref(), watch)?;
     let base = match &args.base {
         // Our own key vouches for the parent, too.
         Some(path) => Some(args.trust.verified_by(path, key.public())?),
         None => None,
     };
-    let (http, cache) = args.network.open()?;
+    let (http, cache) = args.network.open_for(&manifest)?;
     let tools = Tools { http: &http, cache: &cache, progress: watch };
     let options = Options {
         manifest: args.manifest.manifest,

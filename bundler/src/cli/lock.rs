@@ -45,9 +45,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
-    let (http, cache) = args.network.open()?;
-    let tools = Tools { http: &http, cache: &cache, progress: watch };
     let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
+    let (http, cache) = args.network.open_for(&manifest)?;
+    let tools = Tools { http: &http, cache: &cache, progress: watch };
     let archs = args.manifest.arch.as_ref().unwrap_or(&manifest.archs);
     let mode = match (args.dry_run, args.locked) {
         (true, _) => LockMode::DryRun,

@@ -2,7 +2,9 @@
 
 use crate::cache::{self, Cache};
 use crate::error::Error;
-use crate::http::{Http, Network, Options};
+use crate::http::{Http, Network, Options, Route};
+use crate::manifest::Manifest;
+use crate::packages;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -21,8 +23,17 @@ pub struct NetworkArgs {
 
 impl NetworkArgs {
     pub fn open(&self) -> Result<(Http, Cache), Error> {
+        self.open_with(Vec::new())
+    }
+
+    /// For what this manifest names.
+    pub fn open_for(&self, manifest: &Manifest) -> Result<(Http, Cache), Error> {
+        self.open_with(packages::routes(manifest)?)
+    }
+
+    fn open_with(&self, routes: Vec<Route>) -> Result<(Http, Cache), Error> {
         let network = if self.offline { Network::Offline } else { Network::Online };
-        let options = Options { network, ca_files: self.ca_file.clone(), ..Options::default() };
+        let options = Options { network, ca_files: self.ca_file.clone(), routes, ..Options::default() };
         let folder = match &self.cache_dir {
             Some(folder) => folder.clone(),
             None => cache::default_folder()?,

@@ -27,6 +27,8 @@ pub enum Error {
     Offline { url: String },
     #[error("CA file `{}`: {reason}", .file.display())]
     CaFile { file: PathBuf, reason: String },
+    #[error("the proxy `{url}` cannot be used: {reason}")]
+    Proxy { url: String, reason: String },
     #[error("cannot set up TLS: {reason}")]
     Tls { reason: String },
     #[error("cannot read `{}`", .file.display())]

@@ -7,6 +7,7 @@ mod download;
 mod error;
 mod metadata;
 mod retry;
+mod route;
 
 pub use download::{Download, Downloaded};
 pub use error::{Error, shown};
@@ -14,8 +15,10 @@ pub use metadata::{Freshness, Metadata};
 pub use reqwest::Method;
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use retry::is_passing;
+pub use route::{Route, Way};
 
 use bytes::{Bytes, BytesMut};
+use reqwest::ClientBuilder;
 use reqwest::redirect::Policy;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,6 +42,8 @@ pub struct Options {
     pub network: Network,
     /// PEM files of CAs to trust besides the system's.
     pub ca_files: Vec<PathBuf>,
+    /// Ways to hosts that differ from the environment's; the first that fits counts.
+    pub routes: Vec<Route>,
     pub attempts: u32,
     /// The pause before the second attempt; it doubles from there.
     pub first_pause: Duration,
@@ -52,6 +57,7 @@ impl Default for Options {
         Self {
             network: Network::Online,
             ca_files: Vec::new(),
+            routes: Vec::new(),
             attempts: 5,
             first_pause: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(15),
@@ -64,6 +70,8 @@ impl Default for Options {
 #[derive(Debug, Clone)]
 pub struct Http {
     client: reqwest::Client,
+    /// A client for each of the routes.
+    routed: Vec<reqwest::Client>,
     options: Options,
 }
 
@@ -164,24 +172,18 @@ impl Http {
     pub fn new(options: Options) -> Result<Self, Error> {
         // Fails only if another provider was installed before, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .user_agent(USER_AGENT)
-            .redirect(Policy::none())
-            .connect_timeout(options.connect_timeout)
-            .read_timeout(options.idle_timeout)
-            .retry(reqwest::retry::never());
-        for file in &options.ca_files {
-            let bad = |reason: String| Error::CaFile { file: file.clone(), reason };
-            let pem = std::fs::read(file).map_err(|error| bad(error.to_string()))?;
-            let certificates =
-                reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| bad(error.to_string()))?;
-            if certificates.is_empty() {
-                return Err(bad("no certificate in it".to_string()));
-            }
-            builder = builder.tls_certs_merge(certificates);
-        }
-        let client = builder.build().map_err(|error| Error::Tls { reason: reason(&error) })?;
-        Ok(Self { client, options })
+        let build =
+            |builder: ClientBuilder| builder.build().map_err(|error| Error::Tls { reason: reason(&error) });
+        let client = build(client_builder(&options)?)?;
+        let routed = options.routes.iter().map(|route| build(route.apply(client_builder(&options)?)?));
+        let routed = routed.collect::<Result<_, _>>()?;
+        Ok(Self { client, routed, options })
+    }
+
+    /// The client whose way leads to `url`.
+    fn client_for(&self, url: &Url) -> &reqwest::Client {
+        let position = self.options.routes.iter().position(|route| route.leads_to(url));
+        position.map_or(&self.client, |position| &self.routed[position])
     }
 
     pub fn is_offline(&self) -> bool {
@@ -244,7 +246,8 @@ impl Http {
         let mut method = request.method.clone();
         let mut body = request.body.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let mut builder = self.client.request(method.clone(), url.clone()).headers(headers.clone());
+            let mut builder =
+                self.client_for(&url).request(method.clone(), url.clone()).headers(headers.clone());
             if method == Method::GET {
                 builder = builder.header(header::ACCEPT_ENCODING, "identity");
             }
@@ -296,6 +299,26 @@ impl Answer {
         }
         Ok(Response { status, headers, url, body: body.freeze() })
     }
+}
+
+fn client_builder(options: &Options) -> Result<ClientBuilder, Error> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .redirect(Policy::none())
+        .connect_timeout(options.connect_timeout)
+        .read_timeout(options.idle_timeout)
+        .retry(reqwest::retry::never());
+    for file in &options.ca_files {
+        let bad = |reason: String| Error::CaFile { file: file.clone(), reason };
+        let pem = std::fs::read(file).map_err(|error| bad(error.to_string()))?;
+        let certificates =
+            reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| bad(error.to_string()))?;
+        if certificates.is_empty() {
+            return Err(bad("no certificate in it".to_string()));
+        }
+        builder = builder.tls_certs_merge(certificates);
+    }
+    Ok(builder)
 }
 
 fn read_local(request: &Request) -> Result<Response, Error> {

@@ -15,6 +15,7 @@ pub mod solver;
 pub use eggo_bundles::version;
 
 use crate::Tools;
+use crate::http::Route;
 use crate::manifest::{self, Manifest, RepoSource};
 use baseline::{BadBaseline, Installed};
 use decide::{Locked, Scope};
@@ -88,6 +89,15 @@ pub async fn lock(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Resu
     let mut locked = Locked::default();
     formats.into_iter().for_each(|format| locked.extend(format));
     Ok(locked)
+}
+
+/// How the machine itself reaches the repositories that a manifest takes from it.
+pub fn routes(manifest: &Manifest) -> Result<Vec<Route>, Error> {
+    let takes = manifest.repos.iter().any(|repo| repo.source == RepoSource::DebSystem);
+    if !takes {
+        return Ok(Vec::new());
+    }
+    deb::system::System::default().routes().map_err(|error| deb::repository::Error::from(error).into())
 }
 
 /// The captured baseline for an arch, where the manifest names a file.

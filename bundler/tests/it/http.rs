@@ -3,7 +3,7 @@
 use crate::server::{Answer, Server};
 use eggo_bundle::cache::Cache;
 use eggo_bundle::http::{
-    self, Download, Error, Freshness, HeaderValue, Http, Network, Options, Request, header,
+    self, Download, Error, Freshness, HeaderValue, Http, Network, Options, Request, Route, Way, header,
 };
 use eggo_bundles::Digest;
 use eggo_bundles::progress::Silent;
@@ -235,6 +235,23 @@ async fn two_downloads_of_one_file_make_one_request() {
         tokio::join!(http.download(&wanted, &cache, &Silent), http.download(&wanted, &cache, &Silent));
     assert_eq!((one.unwrap().size, two.unwrap().size), (800_000, 800_000));
     assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn hosts_are_reached_by_their_routes() {
+    let proxy = Server::start(|_| Answer::new(200, "by proxy"));
+    let server = Server::start(|_| Answer::new(200, "direct"));
+    let route = |host: &str, way: Way| Route { scheme: "http".into(), host: host.into(), way };
+    let by_proxy = Way::Proxy(http::url(&proxy.url("/")).unwrap());
+    let routes = vec![route("127.0.0.1", Way::Direct), route("deb.test", by_proxy)];
+    let http = Http::new(Options { routes, ..Options::default() }).unwrap();
+    let get = |url: &str| http.get(http::url(url).unwrap(), 100);
+    assert_eq!(get("http://deb.test/dists/x").await.unwrap().body, "by proxy");
+    assert_eq!(proxy.asked()[0].path, "http://deb.test/dists/x");
+    assert_eq!(get(&server.url("/x")).await.unwrap().body, "direct");
+    let no_proxy = route("deb.test", Way::Proxy(http::url("file:///x").unwrap()));
+    let refused = Http::new(Options { routes: vec![no_proxy], ..Options::default() });
+    assert!(matches!(refused, Err(Error::Proxy { .. })));
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 //! apt itself need not be installed.
 
 use super::sources::{self, BadSource, SignedBy, Source};
+use crate::http::{Route, Way};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use url::Url;
 
 /// A root folder with apt's files below it: `/`, or a test's.
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub enum Error {
     Read { file: PathBuf, source: io::Error },
     #[error("this machine has no apt sources")]
     NoSources,
+    #[error("apt's configuration names a proxy for `{host}` that is not a url")]
+    Proxy { host: String },
 }
 
 impl Default for System {
@@ -81,18 +85,53 @@ impl System {
         Ok(files)
     }
 
-    /// `Acquire::Check-Valid-Until`: as apt understands its configuration where apt is there,
-    /// else of the last file of apt.conf.d that sets it on a line of its own.
+    /// How apt reaches the hosts of its sources, where its configuration says so: by
+    /// `Acquire::http::Proxy::HOST`, else by `Acquire::http::Proxy`. What is not said of https
+    /// is taken from http.
+    pub fn routes(&self) -> Result<Vec<Route>, Error> {
+        let sources = match self.sources() {
+            Err(Error::NoSources) => return Ok(Vec::new()),
+            sources => sources?,
+        };
+        let settings = self.settings()?;
+        let mut routes: Vec<Route> = Vec::new();
+        for url in sources.iter().flat_map(|source| &source.urls).filter_map(|url| Url::parse(url).ok()) {
+            let Some(host) = url.host_str().filter(|_| !routes.iter().any(|route| route.leads_to(&url)))
+            else {
+                continue;
+            };
+            let of = |name: &str| setting(&settings, &format!("Acquire::{name}"));
+            let names = [format!("Proxy::{host}"), "Proxy".to_string()];
+            let proxy = names.iter().find_map(|name| {
+                of(&format!("{}::{name}", url.scheme())).or_else(|| of(&format!("http::{name}")))
+            });
+            let way = match proxy.as_deref() {
+                None => continue,
+                Some("DIRECT") => Way::Direct,
+                Some(proxy) => {
+                    Way::Proxy(Url::parse(proxy).map_err(|_| Error::Proxy { host: host.to_string() })?)
+                }
+            };
+            routes.push(Route { scheme: url.scheme().to_string(), host: host.to_string(), way });
+        }
+        Ok(routes)
+    }
+
     fn check_valid_until(&self) -> Result<bool, Error> {
-        let name = "Acquire::Check-Valid-Until";
-        let is_on = |value: String| !matches!(value.as_str(), "false" | "no" | "0");
+        let value = setting(&self.settings()?, "Acquire::Check-Valid-Until");
+        Ok(value.is_none_or(|value| !matches!(value.as_str(), "false" | "no" | "0")))
+    }
+
+    /// apt's configuration as lines: as apt understands it where apt is there, else as its files
+    /// stand, the one that counts last.
+    fn settings(&self) -> Result<String, Error> {
         if let Some(dump) = self.dump() {
-            return Ok(setting(&dump, name).is_none_or(is_on));
+            return Ok(dump);
         }
         let mut files = self.files_in("etc/apt/apt.conf.d", &["", "conf"])?;
         files.push(self.path("etc/apt/apt.conf"));
-        let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
-        Ok(texts.filter_map(|text| setting(&text, name)).next_back().is_none_or(is_on))
+        let texts: Vec<String> = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+        Ok(texts.join("\n"))
     }
 
     /// What `apt-config dump` prints, if this is the machine itself and has apt.
@@ -135,8 +174,9 @@ fn setting(text: &str, name: &str) -> Option<String> {
     let mut found = None;
     for line in lines {
         let Some((front, value)) = line.split_at_checked(name.len()) else { continue };
+        let is_it = front.eq_ignore_ascii_case(name) && value.starts_with([' ', '\t', '"']);
         let value = value.trim().trim_end_matches(';').trim().trim_matches('"');
-        if front.eq_ignore_ascii_case(name) && !value.is_empty() && !value.starts_with(':') {
+        if is_it && !value.is_empty() {
             found = Some(value.to_string());
         }
     }
@@ -169,5 +209,36 @@ mod tests {
         assert_eq!(sources[2].signed_by, SignedBy::Files(vec![root.path().join("usr/k.gpg")]));
         assert_eq!(system.trusted_keys().unwrap(), [apt.join("trusted.gpg.d/k.asc")]);
         assert!(matches!(System::at("/nowhere").sources(), Err(Error::NoSources)));
+    }
+
+    #[test]
+    fn proxies_are_those_of_apt() {
+        let root = tempfile::tempdir().unwrap();
+        let apt = root.path().join("etc/apt");
+        std::fs::create_dir_all(&apt).unwrap();
+        let sources =
+            ["http://far/", "http://near/", "https://far/", "https://safe/", "file:/disk/", "http://far/x"];
+        let lines: Vec<String> = sources.iter().map(|url| format!("deb {url} s main\n")).collect();
+        std::fs::write(apt.join("sources.list"), lines.concat()).unwrap();
+        let routes = |settings: &str| {
+            std::fs::write(apt.join("apt.conf"), settings).unwrap();
+            let shown = |route: Route| match route.way {
+                Way::Direct => format!("{}://{} direct", route.scheme, route.host),
+                Way::Proxy(url) => format!("{}://{} by {url}", route.scheme, route.host),
+            };
+            System::at(root.path()).routes().map(|routes| routes.into_iter().map(shown).collect::<Vec<_>>())
+        };
+        assert!(routes("Acquire::http::Proxy-Auto-Detect \"/bin/x\";\n").unwrap().is_empty());
+        let settings = "Acquire::http::Proxy \"http://proxy:3128\";\nAcquire::http::Proxy::near \"DIRECT\";\n\
+                        Acquire::https::Proxy::safe \"http://other:1\";\n";
+        let expected = [
+            "http://far by http://proxy:3128/",
+            "http://near direct",
+            "https://far by http://proxy:3128/",
+            "https://safe by http://other:1/",
+        ];
+        assert_eq!(routes(settings).unwrap(), expected);
+        assert!(routes("Acquire::http::Proxy \"no url\";").is_err());
+        assert!(System::at("/nowhere").routes().unwrap().is_empty());
     }
 }
