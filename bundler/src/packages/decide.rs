@@ -1,6 +1,7 @@
 //! From a manifest's package names to lines of the lock, for one architecture and over any
 //! format's [`Catalog`].
 
+use super::Error;
 use super::provider::{Need, PackageId, Provider};
 use super::solver::{self, Chosen, Request, Requirer, Solution, Unsolvable};
 use super::version::Relation;
@@ -9,6 +10,9 @@ use crate::manifest::{self, Manifest, PackageRequest};
 use eggo_bundles::index::{Baseline, PackageFormat};
 use eggo_bundles::{Arch, Digest};
 use std::collections::BTreeSet;
+
+/// Chains of dependencies are followed depth first.
+const STACK: usize = 64 << 20;
 
 /// A world of packages that can also say where their files are.
 pub trait Catalog: Provider {
@@ -77,6 +81,28 @@ pub fn decide(
     let baselines = vec![lock_baseline(catalog, manifest, arch, &solution)];
     let unknown = unknown.into_iter().map(|request| (request.need.text, request.asked_by)).collect();
     Ok(Locked { packages, baselines, unknown })
+}
+
+/// Decides for every arch on a thread of its own: they share nothing.
+pub fn each_arch<T: Send>(
+    worlds: Vec<T>,
+    decide: impl Fn(T) -> Result<Locked, Error> + Sync,
+) -> Result<Locked, Error> {
+    let decide = &decide;
+    let decided = std::thread::scope(|scope| {
+        let threads: Vec<_> = worlds
+            .into_iter()
+            .map(|world| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || decide(world)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => Err(Error::Thread(error)),
+        });
+        joined.collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut locked = Locked::default();
+    decided.into_iter().for_each(|one| locked.extend(one));
+    Ok(locked)
 }
 
 fn to_request(catalog: &dyn Catalog, manifest: &Manifest, request: &PackageRequest) -> Request {

@@ -24,9 +24,6 @@ use sources::{SignedBy, Source};
 use system::System;
 use world::{Index, Options, Pin, Priority, World};
 
-/// apt's chains of dependencies are followed depth first.
-const STACK: usize = 64 << 20;
-
 /// Resolves what the manifest asks of its deb repos.
 pub async fn lock(
     manifest: &Manifest,
@@ -41,27 +38,10 @@ pub async fn lock(
     for arch in archs {
         baselines.push(read_baseline(manifest, *arch)?);
     }
-    // Each architecture on a thread of its own: they share nothing.
-    let decided = std::thread::scope(|scope_| {
-        let threads: Vec<_> = loaded
-            .iter()
-            .zip(&baselines)
-            .map(|((arch, indexes), baseline)| {
-                let work = move || decide_arch(manifest, *arch, scope, indexes, baseline.as_deref());
-                std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope_, work)
-            })
-            .collect();
-        let joined = threads.into_iter().map(|thread| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(error) => Err(Error::Thread(error)),
-        });
-        joined.collect::<Result<Vec<_>, _>>()
-    })?;
-    let mut locked = Locked::default();
-    for one in decided {
-        locked.extend(one);
-    }
-    Ok(locked)
+    let worlds = loaded.iter().zip(&baselines).collect();
+    decide::each_arch(worlds, |((arch, indexes), baseline)| {
+        decide_arch(manifest, *arch, scope, indexes, baseline.as_deref())
+    })
 }
 
 fn decide_arch(

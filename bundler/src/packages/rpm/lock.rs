@@ -1,7 +1,7 @@
 //! From a manifest's rpm repositories to lines of the lock, arch by arch.
 
 use super::metadata::{Metadata, Package, Word};
-use super::repository::{Error, Place};
+use super::repository::{Error, Place, Repository};
 use super::rich::Plain;
 use super::sources;
 use super::world::{Weak, World, unknown_files};
@@ -16,6 +16,7 @@ use crate::packages::version::rpm::Evr;
 use crate::packages::{self, read_baseline};
 use eggo_bundles::Arch;
 use eggo_bundles::index::PackageFormat;
+use futures::future::try_join_all;
 use std::collections::{BTreeSet, HashSet};
 
 /// What every node has that `eggo-install` can work on: it logs in, unpacks, checks and starts
@@ -44,18 +45,37 @@ pub async fn lock(
     scope: Scope,
     tools: Tools<'_>,
 ) -> Result<Locked, packages::Error> {
-    let mut locked = Locked::default();
-    for arch in archs {
-        let catalog = open(manifest, *arch, tools).await?;
-        let decided = decide::decide(&catalog, manifest, *arch, scope)
-            .map_err(|reason| packages::Error::Unsolvable { arch: *arch, reason: Box::new(reason) })?;
-        locked.extend(decided);
+    let loaded = try_join_all(archs.iter().map(|arch| load(manifest, *arch, tools))).await?;
+    decide::each_arch(loaded, |loaded| {
+        let arch = loaded.arch;
+        decide::decide(&loaded.world(manifest), manifest, arch, scope)
+            .map_err(|reason| packages::Error::Unsolvable { arch, reason: Box::new(reason) })
+    })
+}
+
+/// What is known of the packages for one arch.
+struct Loaded {
+    arch: Arch,
+    metadata: Metadata,
+    repositories: Vec<Repository>,
+    /// Files that packages need and only the filelists tell of.
+    files: Vec<(u32, Word)>,
+    installed: HashSet<u32>,
+}
+
+impl Loaded {
+    fn world(self, manifest: &Manifest) -> World {
+        let weak = if manifest.recommends { Weak::Follow } else { Weak::Ignore };
+        let mut world = World::new(self.metadata, self.repositories, weak, &self.files, self.installed);
+        if manifest.baseline == manifest::Baseline::Minimal {
+            world.install(minimal(&world));
+        }
+        world
     }
-    Ok(locked)
 }
 
 /// The packages of all repositories for one arch.
-async fn open(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<World, packages::Error> {
+async fn load(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<Loaded, packages::Error> {
     let mut metadata = Metadata::default();
     let mut repositories = Vec::new();
     let places = places(manifest, arch)?;
@@ -74,12 +94,7 @@ async fn open(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<World
             files.extend(place.find_files(number as u16, repository, &metadata, &wanted, tools).await?);
         }
     }
-    let weak = if manifest.recommends { Weak::Follow } else { Weak::Ignore };
-    let mut world = World::new(metadata, repositories, weak, &files, installed);
-    if manifest.baseline == manifest::Baseline::Minimal {
-        world.install(minimal(&world));
-    }
-    Ok(world)
+    Ok(Loaded { arch, metadata, repositories, files, installed })
 }
 
 /// The packages of [`MINIMAL`] that the repositories have, and all that those need.

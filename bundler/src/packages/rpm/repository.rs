@@ -156,14 +156,21 @@ impl Place {
             None => Filter::default(),
         };
         let file = self.open(&roots, primary, tools).await?;
-        let archs = world::runs(self.arch);
-        metadata
-            .load(number, file, |name, evr, arch| {
-                archs.contains(&arch)
-                    && filter.takes(name, evr, arch)
-                    && !self.exclude.iter().any(|pattern| matches(pattern, name))
-            })
-            .map_err(|source| self.xml(&primary.location, source))?;
+        let (archs, exclude) = (world::runs(self.arch), self.exclude.clone());
+        let accept = move |name: &str, evr: &str, arch: &str| {
+            archs.contains(&arch)
+                && filter.takes(name, evr, arch)
+                && !exclude.iter().any(|pattern| matches(pattern, name))
+        };
+        // It takes a while, and other archs have theirs to read.
+        let mut filling = std::mem::take(metadata);
+        let work = tokio::task::spawn_blocking(move || {
+            let loaded = filling.load(number, file, accept);
+            (filling, loaded)
+        });
+        let (filled, loaded) = work.await.expect("reading metadata does not panic");
+        *metadata = filled;
+        loaded.map_err(|source| self.xml(&primary.location, source))?;
         self.check(number, metadata)?;
         Ok(Repository { name: self.name.clone(), roots, signer, filelists: find("filelists").cloned() })
     }
@@ -281,7 +288,7 @@ impl Place {
         roots: &[Url],
         data: &repomd::Data,
         tools: Tools<'_>,
-    ) -> Result<Box<dyn BufRead>, Error> {
+    ) -> Result<Box<dyn BufRead + Send>, Error> {
         let urls = roots.iter().map(|root| self.below(root, &data.location)).collect::<Result<_, _>>()?;
         let download = Download::new(format!("{} {}", self.name, data.kind), urls)
             .expect(Some(data.sha256), data.size)
@@ -366,10 +373,10 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Opens a metadata file by its magic; gives at most `limit` bytes.
-fn inflate(path: &Path, limit: u64) -> io::Result<Box<dyn BufRead>> {
+fn inflate(path: &Path, limit: u64) -> io::Result<Box<dyn BufRead + Send>> {
     let mut source = BufReader::with_capacity(1 << 17, File::open(path)?);
     let head = source.fill_buf()?;
-    let reader: Box<dyn Read> = match head {
+    let reader: Box<dyn Read + Send> = match head {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => {
@@ -383,7 +390,7 @@ fn inflate(path: &Path, limit: u64) -> io::Result<Box<dyn BufRead>> {
 
 /// Fails when the inner reader gives more than it should, instead of cutting it off.
 struct Bounded {
-    reader: Box<dyn Read>,
+    reader: Box<dyn Read + Send>,
     left: u64,
 }
 
