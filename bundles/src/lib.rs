@@ -20,6 +20,7 @@ pub mod sbom;
 mod seal;
 mod table;
 mod tape;
+pub mod temporary;
 pub mod version;
 pub mod writer;
 

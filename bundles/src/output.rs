@@ -1,5 +1,6 @@
 //! A file that appears whole or not at all.
 
+use crate::temporary::Temporary;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Output {
     file: File,
     target: PathBuf,
-    named: Option<tempfile::TempPath>,
+    named: Option<(tempfile::TempPath, Temporary)>,
 }
 
 impl Output {
@@ -30,8 +31,9 @@ impl Output {
         {
             return Ok(Self { file, target, named: None });
         }
-        let (file, path) = temporary(&target)?.into_parts();
-        Ok(Self { file, target, named: Some(path) })
+        let (file, known) = Temporary::make(|| temporary(&target), tempfile::NamedTempFile::path)?;
+        let (file, path) = file.into_parts();
+        Ok(Self { file, target, named: Some((path, known)) })
     }
 
     pub fn file(&mut self) -> &mut File {
@@ -42,7 +44,7 @@ impl Output {
     pub fn finish(self) -> io::Result<()> {
         self.file.sync_all()?;
         match self.named {
-            Some(path) => path.persist(&self.target).map_err(|error| error.error)?,
+            Some((path, _known)) => path.persist(&self.target).map_err(|error| error.error)?,
             None => give_name(&self.file, &self.target)?,
         }
         // The name as well; a file system that cannot do it (FAT) has done what it can.

@@ -1,7 +1,7 @@
 //! Builds from beginning to end, and what happens when something is in the way.
 
 use crate::server::{Answer, Server};
-use crate::world::{AMD64, ARM64, World, elf, tar_gz, test_data};
+use crate::world::{AMD64, ARM64, PROGRAM, World, elf, tar_gz, test_data};
 use std::os::unix::fs::PermissionsExt;
 
 /// A manifest of local things for both archs.
@@ -355,19 +355,23 @@ fn places_that_cannot_be_written_are_named() {
     assert_eq!(world.run(&["build", "-m", "m.yaml", "--key", "nokey"]).code, 1);
 }
 
+/// Bytes that do not shrink.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.flatten().take(length).collect()
+}
+
 #[test]
 fn a_full_disk_leaves_no_half_file() {
     let world = local();
     world.write("bin/amd64/tool", elf(AMD64, &"x".repeat(100)));
-    let mut state = 1_u64;
-    let noise = std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    });
-    let noise: Vec<u8> = noise.take(3_000_000).collect();
-    world.write("conf/net.conf", noise);
+    world.write("conf/net.conf", noise(3_000_000));
     let small = world.path("small");
     std::fs::create_dir(&small).unwrap();
     let mounted = std::process::Command::new("mount")
@@ -413,10 +417,9 @@ fn an_interrupted_build_leaves_what_was_fetched_and_nothing_half() {
             "name: x\nversion: 1\narchs: [amd64]\nbinaries:\n- {{name: x, dst: /usr/bin, url: '{url}'}}\n"
         ),
     );
-    let mut child = world.command(&BUILD).spawn().unwrap();
+    let mut child = world.interruptible(&BUILD).spawn().unwrap();
     gate_in.1.recv().unwrap();
-    let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    interrupt(&child);
     assert!(!child.wait().unwrap().success());
     drop(release);
     assert_eq!(world.list("."), ["home", "key", "key.pub", "m.yaml"]);
@@ -425,6 +428,90 @@ fn an_interrupted_build_leaves_what_was_fetched_and_nothing_half() {
     assert_eq!(last.header("range"), Some(format!("bytes={}-", whole.len() / 2).as_str()));
     world.done(&["extract", "out.tar.gz", "-C", "x"]);
     assert_eq!(world.read("x/amd64/bin/x"), whole);
+}
+
+fn interrupt(child: &std::process::Child) {
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+}
+
+/// Waits until something begins to appear in a folder.
+fn wait_for_anything_in(folder: &std::path::Path) {
+    for _ in 0..20_000 {
+        if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("nothing appears in {}", folder.display());
+}
+
+#[test]
+fn an_interrupted_extraction_leaves_nothing_half() {
+    use std::io::Write;
+    let world = local();
+    world.write("conf/net.conf", noise(8_000_000));
+    world.done(&BUILD);
+    let bytes = world.read("out.tar.gz");
+    let mut command = world.interruptible(&["extract", "-", "-C", "x", "amd64/file"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    // The pipe stays open in the middle of the large file.
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(&bytes[..bytes.len() / 2]).unwrap();
+    wait_for_anything_in(&world.path("x/amd64/file"));
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(world.list("x/amd64/file").is_empty(), "{:?}", world.list("x/amd64/file"));
+}
+
+/// Without /proc, as on FAT, a file in the making cannot be without a name.
+#[test]
+fn an_interrupted_build_leaves_nothing_half_where_files_need_names() {
+    let world = local();
+    world.write("conf/net.conf", noise(1 << 20).repeat(150));
+    std::fs::create_dir(world.path("disk")).unwrap();
+    let build = format!("umount -l /proc && exec {PROGRAM} build -m m.yaml --key key -o disk/out.tar.gz");
+    let mut command = std::process::Command::new("env");
+    command
+        .args(["--default-signal=INT", "unshare", "-m", "sh", "-c", &build])
+        .current_dir(world.path("."))
+        .env("HOME", world.path("home"));
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    for _ in 0..12_000 {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(!status.success());
+            println!("skipped: cannot hide /proc here");
+            return;
+        }
+        if !world.list("disk").is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(world.list("disk").is_empty(), "{:?}", world.list("disk"));
+}
+
+#[test]
+fn two_builds_at_once_do_not_harm_each_other() {
+    let (world, server) = served();
+    let builds = ["one.tar.gz", "two.tar.gz", "one.tar.gz"].map(|out| {
+        let arguments = ["build", "-m", "m.yaml", "--key", "key", "-o", out];
+        world.command(&arguments).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    });
+    for build in builds {
+        let ran = build.wait_with_output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    }
+    assert!(world.read("one.tar.gz") == world.read("two.tar.gz"), "the bytes differ");
+    world.done(&["verify", "one.tar.gz", "--pubkey", "key.pub"]);
+    // The cache is as one build alone would have left it.
+    assert!(world.list("home/.cache/eggo/partial").is_empty());
+    let asked = server.asked().len();
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "three.tar.gz", "--locked", "--offline"]);
+    assert_eq!(server.asked().len(), asked);
+    assert!(world.read("one.tar.gz") == world.read("three.tar.gz"), "the bytes differ");
 }
 
 #[test]

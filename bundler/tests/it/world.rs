@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eggo-bundle");
+
 pub struct World {
     folder: tempfile::TempDir,
 }
@@ -45,7 +47,17 @@ impl World {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_eggo-bundle"));
+        self.fresh(Command::new(PROGRAM), arguments)
+    }
+
+    /// As [`World::command`]; Ctrl-C reaches it even where the tests run in the background.
+    pub fn interruptible(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", PROGRAM]);
+        self.fresh(command, arguments)
+    }
+
+    fn fresh(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
             .args(arguments)
             .current_dir(self.folder.path())

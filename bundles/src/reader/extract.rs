@@ -8,6 +8,7 @@ use super::{Bundle, Contents, Opened, Readable};
 use crate::entries;
 use crate::error::Error;
 use crate::progress::Progress;
+use crate::temporary::Temporary;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -281,6 +282,8 @@ impl Root {
         let failed = |errno: Errno| self.failed(&target.path, errno.into());
         let (folder, name) = self.open_parent(&target.path)?;
         let temporary = self.temporary_name();
+        let beside = Path::new(&target.path).with_file_name(&temporary);
+        let known = Temporary::new(self.folder.join(beside));
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, &temporary, flags, Mode::from(0o600)).map_err(failed)?;
         let new = NewFile {
@@ -289,6 +292,7 @@ impl Root {
             temporary: Some(temporary),
             name: name.to_string(),
             path: target.path.clone(),
+            _known: known,
         };
         rustix::fs::fchmod(&new.file, Mode::from(target.mode)).map_err(failed)?;
         Ok(new)
@@ -329,6 +333,7 @@ struct NewFile {
     temporary: Option<String>,
     name: String,
     path: String,
+    _known: Temporary,
 }
 
 impl NewFile {
