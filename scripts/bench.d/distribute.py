@@ -20,8 +20,7 @@ def rows(bench):
     if not bench.need("scp", "rsync", "ssh-keygen", "unshare", "tar"):
         return
     if os.geteuid() != 0 or not pathlib.Path("/usr/sbin/sshd").exists():
-        print("skipped: distribute needs root and sshd")
-        return
+        return bench.skip("distribute needs root and sshd")
     pack = bench.build("eggo-bundles", "--example", "pack") / "examples/pack"
     program = bench.build("eggo-install", "--example", "distribute") / "examples/distribute"
     farm = Farm(bench.work / "targets")
@@ -53,13 +52,14 @@ def few_rows(bench, program, farm, load):
         ours = f"{farm.empty(targets)}; {load.sent(program, farm, targets)}"
         scp = f"{farm.empty(targets)}; {farm.each(targets, farm.scp(load.bundle))}; {farm.each(targets, farm.unpack())}"
         rsync = f"{farm.empty(targets)}; {farm.each(targets, farm.rsync(load.bundle))}; {farm.each(targets, farm.unpack())}"
-        bench.row(f"distribute to {count}", ours=ours, theirs=scp, limit=0.5)
-        bench.row(f"distribute to {count}, rsync", ours=ours, theirs=rsync, limit=0.5)
+        bench.row(f"distribute to {count}", against="`scp` and `tar xzf`", ours=ours, theirs=scp, limit=0.5)
+        bench.row(f"distribute to {count}, rsync", against="`rsync` and `tar xzf`", ours=ours, theirs=rsync, limit=0.5)
     targets = farm.first(max(TARGETS))
     if bench.wanted(again_name()):
         subprocess.run(f"{farm.empty(targets)}; {load.sent(program, farm, targets)}", shell=True, check=True)
         # Everything is there: two seconds are the limit, whatever others would take.
-        bench.row(again_name(), ours=load.sent(program, farm, targets, again=True), theirs="sleep 2", limit=1)
+        again = load.sent(program, farm, targets, again=True)
+        bench.row(again_name(), against="two seconds", ours=again, theirs="sleep 2", limit=1)
     subprocess.run(farm.empty(targets), shell=True, check=True)
 
 
@@ -69,7 +69,7 @@ def many_row(bench, program, farm, load):
     targets = farm.first(MANY)
     ours = f"{farm.empty(targets)}; {load.sent(program, farm, targets)}"
     scp = f"{farm.empty(targets)}; {farm.each(targets, farm.scp(load.bundle))}; {farm.each(targets, farm.unpack())}"
-    bench.row(many_name(), ours=ours, theirs=scp, limit=0.5)
+    bench.row(many_name(), against="`scp` and `tar xzf`", ours=ours, theirs=scp, limit=0.5)
 
 
 class Load:

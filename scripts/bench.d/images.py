@@ -34,6 +34,7 @@ def rows(bench):
         ours, theirs = bench.work / "images-ours", bench.work / "images-theirs"
         bench.row(
             "pull images",
+            against="`skopeo copy --all`",
             ours=[["rm", "-rf", ours], [program, ours, image]],
             theirs=[
                 ["rm", "-rf", theirs],

@@ -1,8 +1,10 @@
-"""Resolving both archs of one manifest, metadata on disk, against apt asked once per arch."""
+"""Resolving both archs of one manifest, metadata on disk, against apt and dnf asked once per arch."""
+import os
 import pathlib
 import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NAMES = [
     "etcd-server", "etcd-client", "containerd", "runc", "containernetworking-plugins", "conntrack", "socat",
     "nginx", "libnginx-mod-stream", "kubernetes-client", "iptables", "ebtables", "ethtool", "ipset", "kmod",
@@ -11,8 +13,13 @@ ARCHS = ["amd64", "arm64"]
 
 
 def rows(bench):
-    if bench.options.only and bench.options.only not in "resolve packages" or not bench.need("apt-get"):
-        return
+    if bench.wanted("resolve debs") and bench.need("apt-get"):
+        debs(bench)
+    if bench.wanted("resolve rpms"):
+        rpms(bench)
+
+
+def debs(bench):
     program = bench.build("eggo-bundle") / "eggo-bundle"
     manifest = bench.work / "resolve.yaml"
     manifest.write_text(
@@ -24,7 +31,8 @@ def rows(bench):
     subprocess.run(lock, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     configs = [apt(bench.work / f"apt-{arch}", arch) for arch in ARCHS]
     bench.row(
-        "resolve packages",
+        "resolve debs",
+        against="`apt-get --print-uris` for each arch",
         ours=[*lock, "--offline"],
         theirs=[
             ["env", f"APT_CONFIG={config}", "apt-get", "-qq", "-o", "APT::Install-Recommends=false", "install",
@@ -34,6 +42,66 @@ def rows(bench):
         limit=0.25,
         memory=300,
     )
+
+
+# An openEuler repository's metadata for each arch, as folders with `repodata/`.
+RPM_DATA = pathlib.Path(os.environ.get("EGGO_TEST_DATA", "../shared/data"), "rpm")
+RPM_REPOS = {"amd64": "openeuler-2003sp3", "arm64": "openeuler-2003sp3-aarch64"}
+RPM_NAMES = ["docker-engine", "conntrack-tools", "socat", "nginx", "haproxy", "ipset", "ebtables", "ethtool", "keepalived"]
+# dnf belongs to the distribution's own Python.
+PYTHON = "/usr/bin/python3"
+
+
+def rpms(bench):
+    data = (ROOT / RPM_DATA).resolve()
+    if not data.exists():
+        return bench.skip("resolve rpms: no test data (EGGO_TEST_DATA)")
+    if subprocess.run([PYTHON, "-c", "import dnf"], stderr=subprocess.DEVNULL).returncode != 0:
+        return bench.skip("resolve rpms: no python3-dnf")
+    program = bench.build("eggo-bundle") / "eggo-bundle"
+    manifest = bench.work / "rpms.yaml"
+    repos = ", ".join(
+        f'{{name: {repo}, type: rpm, url: "file://{data}/{repo}", archs: [{arch}], allow-unsigned: true}}'
+        for arch, repo in RPM_REPOS.items()
+    )
+    manifest.write_text(
+        f"name: rpms\nversion: 1\nrepos: [{repos}]\nbaseline: none\npackages: {{worker: [{', '.join(RPM_NAMES)}]}}\n"
+    )
+    lock = [program, "lock", "-m", manifest, "--arch", ",".join(ARCHS), "--cache-dir", bench.work / "rpms-cache"]
+    machines = {"amd64": "x86_64", "arm64": "aarch64"}
+    dnf = [
+        [PYTHON, "-c", DNF, bench.work / f"dnf-{arch}", machines[arch], f"file://{data}/{repo}", *RPM_NAMES]
+        for arch, repo in RPM_REPOS.items()
+    ]
+    for warm_up in [lock, *dnf]:
+        subprocess.run(warm_up, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    bench.row(
+        "resolve rpms",
+        against="dnf's solver for each arch",
+        ours=[*lock, "--offline"],
+        theirs=dnf,
+        limit=0.25,
+        memory=300,
+    )
+
+
+# dnf's own answer into an empty root, weak dependencies off.
+DNF = """
+import dnf, sys
+folder, arch, url, *names = sys.argv[1:]
+base = dnf.Base()
+conf = base.conf
+conf.installroot, conf.cachedir, conf.reposdir = folder + "/root", folder + "/cache", ["/dev/null"]
+conf.install_weak_deps, conf.best, conf.ignorearch = False, True, True
+conf.substitutions["releasever"] = "1"
+conf.arch, conf.basearch, conf.module_platform_id = arch, dnf.rpm.basearch(arch), "platform:el8"
+base.repos.add_new_repo("repo", conf, baseurl=[url], gpgcheck=False, metadata_expire=-1)
+base.fill_sack(load_system_repo=False)
+for name in names:
+    base.install(name)
+base.resolve()
+print(len(base.transaction.install_set))
+"""
 
 
 def apt(folder, arch):
