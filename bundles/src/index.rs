@@ -117,11 +117,22 @@ pub struct Image {
 }
 
 /// Whose packages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PackageFormat {
     Deb,
     Rpm,
+}
+
+impl PackageFormat {
+    /// By the ending of the file's name.
+    pub fn of(item: &Item) -> Option<Self> {
+        match item.path.rsplit('.').next() {
+            Some("deb") => Some(Self::Deb),
+            Some("rpm") => Some(Self::Rpm),
+            _ => None,
+        }
+    }
 }
 
 /// What a target surely has, as the resolver was told.

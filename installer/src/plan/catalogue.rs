@@ -1,6 +1,5 @@
 //! A bundle's index, arranged for questions.
 
-use super::PackageFormat;
 use super::reference;
 use eggo_bundles::{Arch, Digest, Image, Index, Item, Kind};
 use std::collections::{HashMap, HashSet};
@@ -87,15 +86,4 @@ fn names(item: &Item) -> Vec<&str> {
     names.sort_unstable();
     names.dedup();
     names
-}
-
-impl PackageFormat {
-    /// By the ending of the file's name.
-    pub fn of(item: &Item) -> Option<Self> {
-        match item.path.rsplit('.').next() {
-            Some("deb") => Some(Self::Deb),
-            Some("rpm") => Some(Self::Rpm),
-            _ => None,
-        }
-    }
 }

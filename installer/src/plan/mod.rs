@@ -9,6 +9,7 @@ mod pick;
 pub mod reference;
 mod steps;
 
+pub use eggo_bundles::index::PackageFormat;
 pub use error::{Missing, PlanError};
 pub use steps::Step;
 
@@ -66,12 +67,6 @@ pub struct Known {
     pub packages: Option<PackageFormat>,
     /// Content that lies in its store already.
     pub content: HashSet<Digest>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PackageFormat {
-    Deb,
-    Rpm,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
