@@ -54,11 +54,7 @@ impl Site {
         for host in lab.hosts() {
             kubernetes(release.kubernetes, host.arch())?;
         }
-        let Release { coredns, .. } = release;
-        if !cache().join("companions/coredns").join(coredns).exists() {
-            println!("skipped: coredns {coredns} is not built (scripts/lab kubernetes)");
-            return None;
-        }
+        built("coredns", release.coredns)?;
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir_all(folder.path().join("home/.ssh")).expect("a home");
         fs::copy(lab.known_hosts(), folder.path().join("home/.ssh/known_hosts")).expect("known hosts");
@@ -224,6 +220,16 @@ impl Site {
         command.args(words).env("HOME", self.path("home")).stdin(std::process::Stdio::null());
         command
     }
+}
+
+/// Prints that this companion of Kubernetes is not built for both archs, if so.
+pub fn built(name: &str, version: &str) -> Option<()> {
+    let folder = cache().join("companions").join(name).join(version);
+    if ["amd64", "arm64"].iter().all(|arch| folder.join(arch).is_dir()) {
+        return Some(());
+    }
+    println!("skipped: {name} {version} is not built (scripts/lab kubernetes)");
+    None
 }
 
 /// Runs it to its end and prints how long that took.
