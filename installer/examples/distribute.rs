@@ -6,9 +6,9 @@ use eggo_bundles::{Arch, Bundle, SecretKey, TrustedKeys};
 use eggo_install::content::Content;
 use eggo_install::distribute::{Delivery, distribute};
 use eggo_install::events::{Silent, Sink};
-use eggo_install::facts;
 use eggo_install::remote::Host;
 use eggo_install::ssh::{HostKeys, Login, SshHost, Target};
+use eggo_install::store;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let host = Arc::new(SshHost::new(target, login.clone(), keys.clone(), events.clone()));
             let items = items.clone();
             jobs.push(async move {
-                let contents = facts::gather(&*host).await?.store;
+                let contents = store::look(&*host).await?;
                 Ok::<_, eggo_install::remote::RemoteError>(Delivery {
                     host: host as Arc<dyn Host>,
                     items,
