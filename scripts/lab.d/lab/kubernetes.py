@@ -119,8 +119,9 @@ def from_modules(version, arch):
 class Companion:
     """A program, its version, the module and the package that it is built from, and the Kubernetes that it serves."""
 
-    def __init__(self, name, version, module, package=""):
+    def __init__(self, name, version, module, package="", c=()):
         self.name, self.version, self.module, self.package = name, version, module, package
+        self.c = c  # the archs on which a part of it is written in C
 
     def path(self, arch):
         return cache("companions", self.name, self.version, arch, self.name)
@@ -132,7 +133,7 @@ class Companion:
 COMPANIONS = [
     Companion("coredns", "1.8.4", "github.com/coredns/coredns"),  # the last ones that ask a 1.20 for endpoints as it knows them
     Companion("coredns", "1.12.4", "github.com/coredns/coredns"),
-    Companion("flanneld", "0.26.7", "github.com/flannel-io/flannel"),
+    Companion("flanneld", "0.26.7", "github.com/flannel-io/flannel", c=("amd64",)),
     Companion("flannel", "0.9.1", "github.com/containernetworking/plugins", "/plugins/meta/flannel"),  # flannel's CNI plugin
 ]
 
@@ -163,10 +164,13 @@ def build_companions(chosen=None):
 def build_companion(one, arch):
     folder = gomodules.project(one.name, one.module, f"v{one.version}")
     output = os.path.join(folder, "bin", arch, os.path.basename(one.name))
+    flags, environment = f"-s -w -X github.com/flannel-io/flannel/pkg/version.Version=v{one.version}", gomodules.environment(arch)
+    if arch in one.c:
+        flags += " -linkmode external -extldflags -static"
+        environment = {**environment, "CGO_ENABLED": "1"}
     compile_with_progress(
         f"{one.name} {one.version} {arch}", cache("build", f"{one.name}-{one.version}-{arch}.log"),
-        [gomodules.go(), "build", f"-ldflags=-s -w -X github.com/flannel-io/flannel/pkg/version.Version=v{one.version}", "-o", output, one.module + one.package],
-        cwd=folder, env=gomodules.environment(arch),
+        [gomodules.go(), "build", f"-ldflags={flags}", "-o", output, one.module + one.package], cwd=folder, env=environment,
     )
     keep(os.path.dirname(one.path(arch)), [output])
 
