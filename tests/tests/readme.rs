@@ -1,0 +1,179 @@
+//! What the README shows is true: its commands run, in its order, in one folder.
+//!
+//! Stand-ins take the place of what a test cannot have: a small manifest under the name of a large one, tarballs of eggo with
+//! one program each, hosts on which nobody listens. A command that needs hosts must fail for their sake, not for its words.
+
+use eggo_tests::lab::project;
+use eggo_tests::site::program;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const PROGRAMS: [&str; 2] = ["eggo-bundle", "eggo-install"];
+
+fn page() -> String {
+    fs::read_to_string(project().join("README.md")).expect("a README")
+}
+
+/// Code blocks in order; those of YAML are not commands.
+fn blocks(page: &str) -> Vec<&str> {
+    page.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix('\n')).collect()
+}
+
+#[test]
+fn commands_run() {
+    let desk = Desk::new();
+    let page = page();
+    let lines = blocks(&page).into_iter().filter(|block| !block.starts_with("$ ")).flat_map(str::lines);
+    let mut count = 0;
+    for line in lines.map(|line| line.split(" #").next().unwrap_or(line).trim()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let Some(name) = PROGRAMS.iter().find(|name| words.first() == Some(*name)) {
+            desk.run(name, &words[1..]);
+            count += 1;
+        }
+    }
+    assert!(count >= 25, "only {count} commands found");
+}
+
+struct Desk {
+    folder: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self { folder: tempfile::tempdir().expect("a folder") };
+        let manifest = "name: kubernetes\nversion: 1.34.4\n\
+            files: [{name: libnetfilter-conntrack3, path: settings, dst: /etc/kubernetes, roles: [worker]}]\n\
+            binaries: [{name: kube-apiserver, path: \"elf-{arch}\", dst: /usr/bin, roles: [master]}]\n";
+        desk.write("manifests/debian-k8s-1.34.yaml", manifest.as_bytes());
+        desk.write("manifests/settings", b"a file");
+        for (arch, machine, tarball) in
+            [("amd64", 62, "packages-x86.tar.gz"), ("arm64", 183, "packages-arm.tar.gz")]
+        {
+            desk.write(&format!("manifests/elf-{arch}"), &elf(machine));
+            desk.write(&format!("{arch}/bin/kubelet"), &elf(machine));
+            let packed = Command::new("tar")
+                .args(["-czf", tarball, "-C", arch, "."])
+                .current_dir(desk.path(""))
+                .status();
+            assert!(packed.is_ok_and(|status| status.success()), "tar packs {tarball}");
+        }
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        fs::create_dir_all(self.path(name).parent().expect("a folder")).expect("a folder");
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    fn run(&self, name: &str, words: &[&str]) {
+        let output = Command::new(program(name))
+            .args(words)
+            .current_dir(self.path(""))
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .env("EGGO_STATE_DIR", self.path("state"))
+            .env("EGGO_KEY_PASSWORD", "secret")
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        let told = format!("{name} {}: {:?}\n{}", words.join(" "), output.status, told(&output));
+        if !self.failed_for_the_hosts(&output) {
+            assert!(output.status.success(), "{told}");
+        }
+        if words.first() == Some(&"template") {
+            self.take_the_hosts_away();
+        }
+    }
+
+    fn failed_for_the_hosts(&self, output: &Output) -> bool {
+        let told = told(output);
+        match output.status.code() {
+            Some(1) => told.contains("was installed from this machine"),
+            Some(2) => told.contains("nobody can be asked"),
+            Some(4) => told.contains("Connection refused"),
+            _ => false,
+        }
+    }
+
+    /// deploy.yaml names ports of this machine that nobody listens on.
+    fn take_the_hosts_away(&self) {
+        let text = fs::read_to_string(self.path("deploy.yaml")).expect("deploy.yaml");
+        let text = text.replace("192.168.7.", "127.0.0.").replace("port: 22", "port: 1");
+        self.write("deploy.yaml", text.as_bytes());
+    }
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The header of a program, which is all that its arch is read from.
+fn elf(machine: u8) -> Vec<u8> {
+    let mut header = vec![0; 64];
+    header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    header[16] = 2;
+    header[18] = machine;
+    header
+}
+
+/// `like this --flag` in a sentence: the command and its flags are known.
+#[test]
+fn commands_in_sentences_are_known() {
+    let page = page();
+    let prose: String = page.split("```").step_by(2).collect();
+    let mut count = 0;
+    for code in prose.split('`').skip(1).step_by(2) {
+        let words: Vec<&str> = code.split_whitespace().collect();
+        let Some(first) = words.first() else { continue };
+        let help = match *first {
+            name if PROGRAMS.contains(&name) => help_of(name, &words[1..]),
+            script if script.starts_with("scripts/") && project().join(script).is_file() => {
+                help(Command::new(project().join(script)).arg("--help"))
+            }
+            _ => continue,
+        };
+        for word in words[1..].iter().filter(|word| word.starts_with('-')) {
+            assert!(help.contains(word), "`{code}`: no {word} in\n{help}");
+        }
+        count += 1;
+    }
+    assert!(count >= 10, "only {count} commands found");
+}
+
+/// The help of the command that the words begin with; without one, the program's own.
+fn help_of(name: &str, words: &[&str]) -> String {
+    let own = help(Command::new(program(name)).arg("--help"));
+    let is_command =
+        |word: &&&str| own.lines().any(|line| line.trim_start().starts_with(&format!("{word} ")));
+    match words.first().filter(is_command) {
+        Some(command) => help(Command::new(program(name)).args([command, "--help"])),
+        None => {
+            let is_bundle = words.first().is_none_or(|word| word.ends_with(".tar.gz"));
+            assert!(is_bundle, "`{name} {}` is no command", words.join(" "));
+            own
+        }
+    }
+}
+
+fn help(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().expect("it runs");
+    assert!(output.status.success(), "{command:?}: {}", told(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_release_is_named_as_it_is_made() {
+    let name = format!("eggo-{}-linux-x86_64.tar.gz", env!("CARGO_PKG_VERSION"));
+    assert!(page().contains(&name), "the README does not name {name}");
+    let script = fs::read_to_string(Path::new(&project()).join("scripts/release")).expect("scripts/release");
+    assert!(
+        script.contains("name=eggo-$VERSION-linux-$(machine"),
+        "scripts/release names its tarballs otherwise"
+    );
+}
