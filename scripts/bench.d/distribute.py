@@ -2,6 +2,7 @@
 import os
 import pathlib
 import shlex
+import shutil
 import socket
 import subprocess
 import time
@@ -85,6 +86,7 @@ class Load:
         self.bundle = bench.work / f"{name}.tar.gz"
         subprocess.run([pack, "index", payload, self.bundle], check=True)
         subprocess.run([pack, "seal", payload, self.bundle], check=True, stderr=subprocess.DEVNULL)
+        shutil.rmtree(payload)
 
     def sent(self, program, farm, targets, again=False):
         """Our command; it fails unless it sent just the bytes that the targets lack."""

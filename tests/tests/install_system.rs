@@ -161,6 +161,49 @@ fn a_wrong_clock_is_found_before_anything_is_touched() {
 }
 
 #[test]
+fn hooks_around_a_cleanup_run_with_a_time_limit() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64)]) else { return };
+    let (user, host) = (User::new(&lab), lab.host("d"));
+    let script = |name: &str, text: &str| std::fs::write(user.path(name), text).expect("a script");
+    let note = "#!/bin/sh\necho $EGGO_HOOK_TYPE $EGGO_OPERATOR $EGGO_NODE_ROLE $(command -v eggo-tool) | tee -a /root/hooks\n";
+    script("before.sh", note);
+    script("after.sh", note);
+    script("slow.sh", "#!/bin/sh\nsleep 1000\n");
+    script("eggo-tool", "#!/bin/sh\n");
+    let file = |name: &str| format!("- {{path: {name}, dst: /etc/kubernetes/hooks, roles: [worker]}}\n");
+    let manifest = format!(
+        "name: hooks\nversion: 1\narchs: [amd64]\nbinaries:\n\
+         - {{name: eggo-tool, roles: [worker], dst: /usr/local/bin, path: eggo-tool}}\nfiles:\n{}{}{}",
+        file("before.sh"),
+        file("after.sh"),
+        file("slow.sh")
+    );
+    let bundle = user.build("hooks", &manifest, "amd64");
+    let describe = |first: &str| {
+        let hooks = format!(
+            "install:\n  package-source: {{type: bundle}}\n  addition:\n    worker:\n    \
+             - {{name: {first}, type: shell, schedule: precleanup, timeout: 2s}}\n    \
+             - {{name: after.sh, type: shell, schedule: postcleanup}}\n"
+        );
+        user.describe(&[host], "root", &hooks);
+        succeed(user.phases(&bundle, &user.path("key.pub"), "distribute,files"));
+    };
+    describe("before.sh");
+    succeed(user.install(&["cleanup", "--yes"]));
+    let expected = "precleanup cleanup worker /usr/local/bin/eggo-tool\npostcleanup cleanup worker\n";
+    assert_eq!(host.exec("cat /root/hooks; ls -d /var/lib/eggo 2>/dev/null || :"), expected);
+
+    describe("slow.sh");
+    let stuck = run(user.install(&["cleanup", "--yes"]));
+    let told = String::from_utf8_lossy(&stuck.stderr).into_owned();
+    assert_eq!(stuck.status.code(), Some(4), "{told}");
+    assert!(told.contains("it took longer than 2 s") && told.contains("--skip-hooks"), "{told}");
+    host.exec("eggo-tool; ! pgrep -f '[s]leep 1000'");
+    succeed(user.install(&["cleanup", "--yes", "--skip-hooks"]));
+    assert_eq!(host.exec("cat /root/hooks; ls -d /var/lib/eggo 2>/dev/null || :"), expected, "no hook ran");
+}
+
+#[test]
 fn sudo_that_asks_gets_its_password_where_nobody_sees_it() {
     let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
     let user = User::new(&lab);

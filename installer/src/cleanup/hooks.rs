@@ -120,9 +120,12 @@ impl CleanupHooks<'_> {
             let script = kept::hook(self.state, &hook.name, node.host.arch)?.ok_or_else(|| {
                 Report::new(format!("the hook `{}` was not kept by the install", hook.name))
                     .note(format!("named in deploy.yaml line {}", hook.line))
-                    .hinted("`--skip-hooks` goes on without hooks")
+                    .hinted("go on without hooks: --skip-hooks")
             })?;
-            self.hooks.run_on(node.host, node.remote, hook, script).await?;
+            let run = self.hooks.run_on(node.host, node.remote, hook, script).await;
+            run.map_err(|report| {
+                report.hinted("mend it and run again, or go on without hooks: --skip-hooks")
+            })?;
         }
         Ok(())
     }

@@ -62,9 +62,10 @@ impl Cleaned {
                 report.note(if message.starts_with(&prefix) { message.clone() } else { prefix + message });
             report.notes.extend(failure.report.notes.iter().cloned());
         }
-        Err(report
-            .exit(Exit::SomeHosts)
-            .hinted("run it again when they are back, or with --forget-gone if they will not come back"))
+        let hint = self.failures.iter().find_map(|failure| failure.report.hint.clone());
+        Err(report.exit(Exit::SomeHosts).hinted(hint.unwrap_or_else(|| {
+            "run it again when they are back, or with --forget-gone if they will not come back".into()
+        })))
     }
 }
 
