@@ -1,4 +1,5 @@
-//! A current Kubernetes with containerd, flannel from an addon whose network becomes deploy.yaml's, and DNS as pods.
+//! A current Kubernetes with containerd and DNS as pods; where flannel is built, with flannel from an addon whose network
+//! becomes deploy.yaml's.
 
 use eggo_tests::lab::{Kind, Lab};
 use eggo_tests::site::{CURRENT, Place, Site, built, succeed};
@@ -7,19 +8,19 @@ use eggo_tests::site::{CURRENT, Place, Site, built, succeed};
 fn a_current_kubernetes_with_flannel() {
     let Some(lab) = Lab::take(&["m", "w", "x"].map(|name| (name, Kind::DebAmd64))) else { return };
     let Some(mut site) = Site::new(lab, "current", CURRENT) else { return };
-    if built("flanneld", "0.26.7").and(built("flannel", "0.9.1")).is_none() {
-        return;
-    }
     let registry = site.lab.upstream().registry;
-    site.bridge = false;
+    site.bridge = built("flanneld", "0.26.7").and(built("flannel", "0.9.1")).is_none();
     site.images = vec![format!("{registry}/coredns/coredns:{}", CURRENT.coredns)];
-    site.addons = vec![("flannel.yaml", flannel(&registry))];
-    let bundle = site.build(&["containerd"]);
-    let more = format!(
-        "runtime: containerd\nnetwork: {{podcidr: 10.99.0.0/16, plugin: flannel}}\n\
-         service: {{dns: {{corednstype: pod, imageversion: {}}}}}\n",
+    let mut more = format!(
+        "runtime: containerd\nservice: {{dns: {{corednstype: pod, imageversion: {}}}}}\n",
         CURRENT.coredns
     );
+    if !site.bridge {
+        site.addons = vec![("flannel.yaml", flannel(&registry))];
+        more.push_str("network: {podcidr: 10.99.0.0/16, plugin: flannel}\n");
+    }
+    let pods_network = if site.bridge { "10.244." } else { "10.99." };
+    let bundle = site.build(&["containerd"]);
     let places = [
         Place { host: "m", lists: &["masters"] },
         Place { host: "w", lists: &["workers"] },
@@ -34,7 +35,7 @@ fn a_current_kubernetes_with_flannel() {
     let pods = site.kubectl("m", "get pods -A -o wide --no-headers");
     assert!(pods.lines().all(|line| line.contains(" Running ")), "{pods}");
     let web = site.kubectl("m", "get pods -l app=web -o jsonpath='{.items[*].status.podIP}'");
-    assert!(web.split_whitespace().all(|ip| ip.starts_with("10.99.")), "{web}");
+    assert!(web.split_whitespace().all(|ip| ip.starts_with(pods_network)), "{web}");
 
     // Across nodes, and by name.
     let pod = site.kubectl("m", "get pods -l app=web --field-selector spec.nodeName=w -o name");

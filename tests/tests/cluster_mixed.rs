@@ -15,7 +15,7 @@ const TRACES: &str = "\
 { dpkg-query -W -f '${Package}\\n'; systemctl list-unit-files --no-legend | awk '{print $1}'; \
 find /etc /usr/bin /usr/local /opt /var/lib -xdev -newer /root/before -type f 2>/dev/null | grep -vE \
 '^/etc/hosts$|^/(var/lib/(dpkg|apt|systemd|ucf|pam)|etc/(ld.so.cache|mtab|group|passwd|shadow|gshadow|subuid|subgid|machine-id|.*-$))|^/etc/(group|passwd|shadow|gshadow|subuid|subgid)-'; \
-grep -v '^#' /etc/hosts; awk '{print $2}' /proc/mounts; ls /sys/class/net; iptables-save 2>/dev/null | grep -v '^#' | grep -E 'KUBE|CNI'; } | sort";
+grep -v '^#' /etc/hosts; awk '{print $2}' /proc/mounts; ip -o link | awk -F'[:@] *' '{print $2}'; iptables-save 2>/dev/null | grep -v '^#' | grep -E 'KUBE|CNI'; } | sort";
 
 #[test]
 fn amd64_and_arm64_workers_in_one_cluster() {
