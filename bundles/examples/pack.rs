@@ -1,5 +1,5 @@
 //! The writer and reader alone, for measuring: `pack seal FOLDER OUT`, `pack verify OUT`,
-//! `pack read OUT PATH`. Every file of the folder becomes a `file` item for amd64.
+//! `pack read OUT PATH`. Every file of the folder becomes a `file` item: for arm64 below `arm64/`, else for amd64.
 //! The key lies beside the bundle, as `OUT.key`.
 
 use eggo_bundles::index::{Index, Item, Kind, Source};
@@ -38,7 +38,7 @@ fn beside(out: &Path, extension: &str) -> PathBuf {
 
 /// What the lock and the cache know before a build: every file's digest.
 fn index(folder: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
-    let mut index = Index::new("bench", "1", vec![Arch::Amd64]);
+    let mut index = Index::new("bench", "1", vec![Arch::Amd64, Arch::Arm64]);
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
         for entry in std::fs::read_dir(&next)? {
@@ -49,9 +49,10 @@ fn index(folder: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
             }
             let (sha256, size) = Digest::of_reader(&mut std::fs::File::open(&path)?)?;
             let name = path.strip_prefix(folder)?.to_string_lossy().into_owned();
+            let arch = if name.starts_with("arm64/") { Arch::Arm64 } else { Arch::Amd64 };
             index.items.push(Item {
-                path: format!("amd64/file/{name}"),
-                arch: Arch::Amd64,
+                path: format!("{arch}/file/{name}"),
+                arch,
                 kind: Kind::File,
                 name,
                 version: String::new(),

@@ -1,6 +1,6 @@
-//! Distributes everything of one arch in a bundle to sshd targets, for `scripts/bench`:
+//! Distributes a bundle to sshd targets on this machine, to each what is of its arch, for `scripts/bench`:
 //!
-//!     distribute BUNDLE ARCH PRIVATE-KEY PORT…
+//!     distribute BUNDLE PRIVATE-KEY ARCH:PORT…
 
 use eggo_bundles::{Arch, Bundle, SecretKey, TrustedKeys};
 use eggo_install::content::Content;
@@ -14,16 +14,14 @@ use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [bundle, arch, private, ports @ ..] = words.as_slice() else {
-        return Err("usage: distribute BUNDLE ARCH PRIVATE-KEY PORT…".into());
+    let [bundle, private, targets @ ..] = words.as_slice() else {
+        return Err("usage: distribute BUNDLE PRIVATE-KEY ARCH:PORT…".into());
     };
-    let arch: Arch = arch.parse()?;
     // The key lies beside the bundle, as `pack` leaves it.
     let key = SecretKey::load(Path::new(&format!("{bundle}.key")), || None)?;
     let trusted = TrustedKeys::new([key.public().clone()]);
     let bundle = Bundle::open(Path::new(bundle))?.verify(&trusted)?;
-    let items: Vec<_> =
-        bundle.index().items.iter().filter(|item| item.arch == arch).cloned().map(Arc::new).collect();
+    let items: Vec<_> = bundle.index().items.iter().cloned().map(Arc::new).collect();
     let content = Arc::new(Content::Bundle(bundle));
     let folder = tempfile::tempdir()?;
     let keys = Arc::new(HostKeys::load(&folder.path().join("known_hosts"), &[])?.accept_new());
@@ -32,10 +30,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut jobs = Vec::new();
-        for port in ports {
-            let target = Target { name: port.clone(), address: "127.0.0.1".into(), port: port.parse()? };
+        for target in targets {
+            let (arch, port) = target.split_once(':').ok_or("a target is ARCH:PORT")?;
+            let arch: Arch = arch.parse()?;
+            let target = Target { name: port.to_string(), address: "127.0.0.1".into(), port: port.parse()? };
             let host = Arc::new(SshHost::new(target, login.clone(), keys.clone(), events.clone()));
-            let items = items.clone();
+            let items = items.iter().filter(|item| item.arch == arch).cloned().collect();
             jobs.push(async move {
                 let contents = store::look(&*host).await?;
                 Ok::<_, eggo_install::remote::RemoteError>(Delivery {

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Hooks<'a> {
     pub config: &'a Config,
     pub run: &'a Run,
-    /// The command that the user gave: deploy, cleanup, delete.
+    /// The command that the user gave: deploy, join, cleanup, delete.
     pub operator: &'static str,
 }
 

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 /// What the journal and the watchers see of one run of the program.
@@ -21,6 +21,7 @@ pub struct Run {
     phase: Mutex<String>,
     failed: Mutex<BTreeSet<String>>,
     changed: AtomicUsize,
+    command: OnceLock<&'static str>,
 }
 
 /// A change to one node, small enough to be repeated whole when it was interrupted.
@@ -104,6 +105,7 @@ impl Run {
             phase: Mutex::default(),
             failed: Mutex::default(),
             changed: AtomicUsize::new(0),
+            command: OnceLock::new(),
         }
     }
 
@@ -228,9 +230,15 @@ impl Run {
         Err(PhaseError::Nodes(failures))
     }
 
+    /// The command that the user gave: deploy, join, upgrade.
+    pub fn command(&self) -> &'static str {
+        self.command.get().copied().unwrap_or("deploy")
+    }
+
     /// A record that a command begins.
-    pub async fn begin(&self, command: &str, bundle: Option<String>) -> Result<(), JournalError> {
+    pub async fn begin(&self, command: &'static str, bundle: Option<String>) -> Result<(), JournalError> {
         let version = env!("CARGO_PKG_VERSION").to_string();
+        self.command.get_or_init(|| command);
         self.journal.append(Record::Begin { command: command.into(), version, bundle, at: now() }).await
     }
 }

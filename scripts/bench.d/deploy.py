@@ -17,8 +17,8 @@ def rows(bench):
     if os.geteuid() != 0:
         bench.skip(f"{NAME}: only root can start hosts")
         return
-    bench.build("eggo-bundle")
-    programs = bench.build("eggo-install")
+    bench.programs()
+    programs = bench.programs()
     lines = deploy(programs)
     commands = sorted((end - took, end) for end, took in found(RAN, lines))
     whole = commands[-1][1] - commands[0][0]

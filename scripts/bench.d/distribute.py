@@ -1,4 +1,5 @@
-"""Distributing a bundle to sshd targets on loopback, against scp and rsync of the whole tarball followed by tar."""
+"""Distributing a bundle of two archs to sshd targets on loopback, against scp and rsync of the whole tarball
+followed by tar. A target gets what its arch needs, which is half of the bundle; every other target is arm64."""
 import os
 import pathlib
 import shlex
@@ -12,6 +13,7 @@ TARGETS = [1, 4, 8]
 MANY = 200
 MANY_MIB = 4
 PIECE = 1 << 20
+ARCHS = ["amd64", "arm64"]
 
 
 def rows(bench):
@@ -22,8 +24,8 @@ def rows(bench):
         return
     if os.geteuid() != 0 or not pathlib.Path("/usr/sbin/sshd").exists():
         return bench.skip("distribute needs root and sshd")
-    pack = bench.build("eggo-bundles", "--example", "pack") / "examples/pack"
-    program = bench.build("eggo-install", "--example", "distribute") / "examples/distribute"
+    pack = bench.programs() / "examples/pack"
+    program = bench.programs() / "examples/distribute"
     farm = Farm(bench.work / "targets")
     try:
         if not wanted or any(wanted in name for name in names()[:-1]):
@@ -74,15 +76,16 @@ def many_row(bench, program, farm, load):
 
 
 class Load:
-    """A bundle of bytes that do not compress."""
+    """A bundle of bytes that do not compress, half of them for each arch."""
 
     def __init__(self, bench, pack, name, mib):
         payload = bench.work / name
-        payload.mkdir()
-        pieces = max(1, (mib << 20) // PIECE)
-        for number in range(pieces):
-            (payload / f"{number:04}").write_bytes(os.urandom(PIECE))
-        self.size = pieces * PIECE
+        pieces = max(1, (mib << 20) // PIECE // len(ARCHS))
+        for arch in ARCHS:
+            (payload / arch).mkdir(parents=True)
+            for number in range(pieces):
+                (payload / arch / f"{number:04}").write_bytes(os.urandom(PIECE))
+        self.size = pieces * PIECE  # for each arch
         self.bundle = bench.work / f"{name}.tar.gz"
         subprocess.run([pack, "index", payload, self.bundle], check=True)
         subprocess.run([pack, "seal", payload, self.bundle], check=True, stderr=subprocess.DEVNULL)
@@ -90,9 +93,9 @@ class Load:
 
     def sent(self, program, farm, targets, again=False):
         """Our command; it fails unless it sent just the bytes that the targets lack."""
-        ports = " ".join(str(target.port) for target in targets)
+        ports = " ".join(f"{ARCHS[number % 2]}:{target.port}" for number, target in enumerate(targets))
         lacking = 0 if again else self.size * len(targets)
-        return f'[ "$({program} {self.bundle} amd64 {farm.key} {ports})" = {lacking} ]'
+        return f'[ "$({program} {self.bundle} {farm.key} {ports})" = {lacking} ]'
 
 
 class Farm:

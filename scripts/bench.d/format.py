@@ -18,7 +18,7 @@ def rows(bench):
     tools = ["tar", "pigz", "zstd", "sha256sum", "gzip"]
     if not any(bench.wanted(name) for name in names) or not bench.need(*tools):
         return
-    program = bench.build("eggo-bundle") / "eggo-bundle"
+    program = bench.programs() / "eggo-bundle"
     bench.run([program, "keygen", "--no-password", "-o", bench.work / "key"])
     mixed = payload(bench, "mixed", programs=bench.options.size // 2)
     packed = payload(bench, "packed", programs=0)

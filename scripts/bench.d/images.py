@@ -12,7 +12,7 @@ import threading
 def rows(bench):
     if bench.options.only and bench.options.only not in "pull images" or not bench.need("docker-registry", "skopeo"):
         return
-    program = bench.build("eggo-bundle", "--example", "pull_images") / "examples/pull_images"
+    program = bench.programs() / "examples/pull_images"
     source = bench.work / "images-source"
     make_layout(source, bench.options.size)
     config = bench.work / "registry.yml"

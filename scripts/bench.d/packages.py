@@ -20,7 +20,7 @@ def rows(bench):
 
 
 def debs(bench):
-    program = bench.build("eggo-bundle") / "eggo-bundle"
+    program = bench.programs() / "eggo-bundle"
     manifest = bench.work / "resolve.yaml"
     manifest.write_text(
         "name: resolve\nversion: 1\nrepos: [{name: system, type: deb, from: system}]\nbaseline: none\n"
@@ -58,7 +58,7 @@ def rpms(bench):
         return bench.skip("resolve rpms: no test data (EGGO_TEST_DATA)")
     if subprocess.run([PYTHON, "-c", "import dnf"], stderr=subprocess.DEVNULL).returncode != 0:
         return bench.skip("resolve rpms: no python3-dnf")
-    program = bench.build("eggo-bundle") / "eggo-bundle"
+    program = bench.programs() / "eggo-bundle"
     manifest = bench.work / "rpms.yaml"
     repos = ", ".join(
         f'{{name: {repo}, type: rpm, url: "file://{data}/{repo}", archs: [{arch}], allow-unsigned: true}}'

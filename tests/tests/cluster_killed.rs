@@ -9,10 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const KILLS: u32 = 10;
 
 /// Files with mode and owner, programs with their digest, and what runs. (Debian's own alias of etcd comes only
-/// when its package is new to the host. What is kept of former files tells how often one was replaced.)
+/// when its package is new to the host.)
 const STATE: &str = "\
 find /etc/kubernetes /etc/etcd /etc/containerd /etc/cni /etc/systemd/system /usr/local/bin /var/lib/eggo \
-  -not -path '*/pods/*' -not -path '/var/lib/eggo/kept/previous*' -not -name '*bak*' -not -name etcd2.service -printf '%y %m %u %p\\n' 2>/dev/null \
+  -not -path '*/pods/*' -not -name '*bak*' -not -name etcd2.service -printf '%y %m %u %p\\n' 2>/dev/null \
   | sed -E 's/kubelet-(client|server)-[0-9-]+\\.pem/kubelet-\\1-TIME.pem/' | sort -u; \
 sha256sum /usr/bin/kube* /usr/bin/coredns /usr/bin/etcd; \
 dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n'; \

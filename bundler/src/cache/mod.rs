@@ -145,6 +145,23 @@ impl Cache {
         Ok(Some(bytes))
     }
 
+    /// What was made of other content earlier, under a key that names that content by its digest.
+    pub fn derived(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>, Error> {
+        let Some(entry) = self.recall(key)? else { return Ok(None) };
+        let Some(packed) = self.read(&entry.sha256, limit)? else { return Ok(None) };
+        let length = zstd::zstd_safe::get_frame_content_size(&packed).ok().flatten();
+        let length = length.filter(|length| *length <= limit).and_then(|length| length.try_into().ok());
+        Ok(length.and_then(|length| zstd::bulk::decompress(&packed, length).ok()))
+    }
+
+    /// Keeps it for [`Cache::derived`].
+    pub fn keep_derived(&self, key: &str, bytes: &[u8]) -> Result<(), Error> {
+        let packed = zstd::bulk::compress(bytes, 1).map_err(|source| Error::Content { source })?;
+        let (sha256, size) = (self.store_bytes(&packed)?, packed.len() as u64);
+        let remembered = Remembered { url: key.to_string(), etag: None, last_modified: None, sha256, size };
+        self.remember(key, &remembered)
+    }
+
     /// Forgets content, because it turned out to be corrupted.
     pub fn discard(&self, sha256: &Digest) -> Result<(), Error> {
         let path = self.path(sha256);

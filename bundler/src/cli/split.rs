@@ -26,7 +26,8 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let beside = args.bundle.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = args.output.as_deref().or(beside).unwrap_or(std::path::Path::new("."));
     let parts = parts::split(&args.bundle, args.size, folder, watch).map_err(Error::from)?;
-    watch.note(&format!("wrote {} parts", parts.len()));
+    let noun = if parts.len() == 1 { "part" } else { "parts" };
+    watch.note(&format!("wrote {} {noun}", parts.len()));
     let lines: String = parts.iter().map(|part| format!("{}\n", part.display())).collect();
     super::output::print(&lines)
 }

@@ -108,3 +108,8 @@ fn read_baseline(manifest: &Manifest, arch: Arch) -> Result<Option<Vec<Installed
         .map_err(|source| Error::ReadBaseline { file: file.clone(), source })?;
     baseline::parse(&text).map(Some).map_err(|reason| Error::BadBaseline { file, reason })
 }
+
+/// Runs what keeps a core busy where it holds up nobody else.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("reading metadata does not panic")
+}

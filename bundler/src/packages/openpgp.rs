@@ -4,9 +4,7 @@
 //! that is still strong, and neither signature nor key is expired or revoked *now*: the same
 //! judgement as `gpgv`'s. Which keys are given is the repositories' business.
 
-use pgp::composed::{
-    CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey, SignedPublicSubKey,
-};
+use pgp::composed::{Deserializable, DetachedSignature, SignedPublicKey, SignedPublicSubKey};
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{Signature, SignatureType};
 use pgp::types::KeyDetails;
@@ -90,12 +88,11 @@ impl Keyring {
 
     /// The text of a cleartext-signed message, with who signed it.
     pub fn verify_cleartext(&self, message: &[u8], now: SystemTime) -> Result<(String, Signer), Untrusted> {
-        let bad = |error: String| Untrusted::BadSignature(error);
-        let text = std::str::from_utf8(message).map_err(|error| bad(error.to_string()))?;
-        let (message, _) =
-            CleartextSignedMessage::from_string(text).map_err(|error| bad(error.to_string()))?;
-        let signed = message.signed_text();
-        let signer = self.verify(message.signatures(), signed.as_bytes(), now)?;
+        let bad = |error: &str| Untrusted::BadSignature(error.to_string());
+        let text = std::str::from_utf8(message).map_err(|_| bad("it is not UTF-8 text"))?;
+        let (signed, signature) =
+            split_cleartext(text).ok_or_else(|| bad("it is not a cleartext-signed message"))?;
+        let signer = self.verify_detached(signature.as_bytes(), signed.as_bytes(), now)?;
         Ok((signed.replace("\r\n", "\n"), signer))
     }
 
@@ -264,6 +261,43 @@ fn hex(key: &(impl KeyDetails + ?Sized)) -> String {
     key.fingerprint().to_string().to_lowercase()
 }
 
+/// The text of a message as it was signed, and the armored signature that is all of its rest. (pgp's own reader looks
+/// through the whole text again for every line, which takes it longer than the signature itself.)
+fn split_cleartext(message: &str) -> Option<(String, &str)> {
+    const BEGIN: &str = "-----BEGIN PGP SIGNED MESSAGE-----";
+    const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
+    const END: &str = "-----END PGP SIGNATURE-----";
+    let mut lines = message.split_inclusive('\n');
+    let mut at = 0;
+    let mut next = || {
+        let line = lines.next()?;
+        at += line.len();
+        // Spaces at the end of a line are not signed.
+        Some((at - line.len(), line.trim_end_matches([' ', '\t', '\r', '\n'])))
+    };
+    if next()?.1 != BEGIN {
+        return None;
+    }
+    // Nothing but the hash's name may stand before the text: it would seem to be signed.
+    while next().filter(|(_, line)| line.is_empty() || line.starts_with("Hash: "))?.1.starts_with("Hash: ") {}
+    let mut text = String::with_capacity(message.len() + message.len() / 32);
+    let mut separator = "";
+    loop {
+        let (start, line) = next()?;
+        if line == SIGNATURE {
+            let signature = message[start..].trim_end();
+            let is_last = signature.ends_with(END) && signature.matches("-----BEGIN").count() == 1;
+            return is_last.then_some((text, signature));
+        }
+        text.push_str(separator);
+        text.push_str(match line.strip_prefix('-') {
+            Some(escaped) => escaped.strip_prefix(' ')?,
+            None => line,
+        });
+        separator = "\r\n";
+    }
+}
+
 /// The armored blocks of a file, or the whole file if it is binary.
 fn armored_blocks(bytes: &[u8]) -> Vec<&[u8]> {
     const BEGIN: &[u8] = b"-----BEGIN PGP";
@@ -273,4 +307,35 @@ fn armored_blocks(bytes: &[u8]) -> Vec<&[u8]> {
     }
     let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
     starts.iter().zip(ends).map(|(start, end)| &bytes[*start..end]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_cleartext;
+
+    const END: &str = "-----BEGIN PGP SIGNATURE-----\n\nabc\n-----END PGP SIGNATURE-----\n";
+
+    #[test]
+    fn a_message_is_text_and_signature() {
+        let message = format!("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\na \r\n- -b\n\n{END}");
+        let (text, signature) = split_cleartext(&message).unwrap();
+        assert_eq!((text.as_str(), signature), ("a\r\n-b\r\n", END.trim_end()));
+    }
+
+    #[test]
+    fn nothing_unsigned_is_taken_with_it() {
+        let begin = "-----BEGIN PGP SIGNED MESSAGE-----\n";
+        for message in [
+            format!("Origin: x\n{begin}Hash: SHA256\n\na\n{END}"),
+            format!("{begin}Origin: x\n\na\n{END}"),
+            format!("{begin}Hash: SHA256\n\n-a\n{END}"),
+            format!("{begin}Hash: SHA256\n\na\n{END}b\n"),
+            format!("{begin}Hash: SHA256\n\na\n{END}{END}"),
+            format!("{begin}Hash: SHA256\n\na\n"),
+            begin.to_string(),
+            String::new(),
+        ] {
+            assert_eq!(split_cleartext(&message), None, "{message}");
+        }
+    }
 }

@@ -33,6 +33,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let facts: Vec<Facts> = surveyed.into_iter().map(|node| node.facts).collect();
     match global.format {
         Format::Json => output::json(&facts)?,
+        Format::Table if facts.is_empty() => {}
         Format::Table => output::text_out(&render(&facts))?,
     }
     // Those that answered are shown all the same.

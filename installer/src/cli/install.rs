@@ -12,6 +12,7 @@ use crate::preflight::{self, Verdict};
 use eggo_terminal::Report;
 use serde_json::json;
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Install a bundle: the same as `eggo-install BUNDLE`.
@@ -71,6 +72,7 @@ impl ChoiceArgs {
                 only: self.only.iter().cloned().collect(),
             },
             plan: plan::Options { node_repos: self.node_repos },
+            joining: false,
         })
     }
 }
@@ -78,7 +80,17 @@ impl ChoiceArgs {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let confirm = Ask { yes: args.yes, format: global.format };
     let (request, state) = request(args, global)?;
-    let installed = runtime()?.block_on(operation::install(request, &confirm))?;
+    carry_out(request, &state, &confirm, global)
+}
+
+/// Installs, and says what came of it.
+pub fn carry_out(
+    request: InstallRequest,
+    state: &Path,
+    confirm: &Ask,
+    global: &Global,
+) -> Result<(), Report> {
+    let installed = runtime()?.block_on(operation::install(request, confirm))?;
     match global.format {
         Format::Json => {
             let done = json!({"event": "done", "nodes": installed.nodes, "changed": installed.changed});

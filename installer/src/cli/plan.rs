@@ -78,6 +78,12 @@ pub fn render(plan: &Plan) -> String {
     for node in &plan.nodes {
         text.push_str(&format!("{}: {}\n", node.name, node.steps.join(" → ")));
     }
+    let expecting = plan.nodes.iter().filter(|node| !node.expects.is_empty());
+    for (number, node) in expecting.enumerate() {
+        let title = "\nnot in the bundle, must be there already:\n";
+        let title = if number == 0 { title } else { "" };
+        text.push_str(&format!("{title}{}: {}\n", node.name, node.expects.join(", ")));
+    }
     let (total, to_send) = (plan.bytes(), plan.nodes.iter().map(|node| node.bytes_to_send).sum::<u64>());
     let there = if to_send < total {
         format!(", of which {} are there", Size(total - to_send))

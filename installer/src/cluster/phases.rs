@@ -46,7 +46,7 @@ pub fn deploy<C: HasCluster>() -> Vec<Phase<C>> {
             title: "Run prejoin hooks",
             help: "run the scripts with the schedule prejoin",
             run_if: |context| deploy::hooks::any(context.cluster(), Schedule::Prejoin),
-            run: |context| Box::pin(deploy::hooks::run(context.cluster(), Schedule::Prejoin, "deploy")),
+            run: |context| Box::pin(deploy::hooks::run(context.cluster(), Schedule::Prejoin)),
             on_failure: OnFailure::Stop,
         },
         Phase {
@@ -121,7 +121,7 @@ pub fn deploy<C: HasCluster>() -> Vec<Phase<C>> {
             title: "Run postjoin hooks",
             help: "run the scripts with the schedule postjoin",
             run_if: |context| deploy::hooks::any(context.cluster(), Schedule::Postjoin),
-            run: |context| Box::pin(deploy::hooks::run(context.cluster(), Schedule::Postjoin, "deploy")),
+            run: |context| Box::pin(deploy::hooks::run(context.cluster(), Schedule::Postjoin)),
             on_failure: OnFailure::GoOn,
         },
         Phase {

@@ -108,6 +108,9 @@ pub async fn run(cluster: &Cluster, installer: &dyn Install, options: Options) -
             cluster.run.mark_failed(name);
             PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
         })?;
+        if !node.host.has(Role::Worker) {
+            Former::forget(node).await.map_err(PhaseError::Whole)?;
+        }
     }
     let mut failures = Vec::new();
     for batch in workers.chunks(options.batch.max(1)) {
@@ -138,6 +141,7 @@ async fn master(
     let fresh = cluster.afresh();
     if let Some(node) = fresh.node(&node.host.name) {
         restart(&fresh, node).await?;
+        Former::forget(node).await?;
     }
     Err(report.hinted("this node is back on its former version; the upgrade has stopped"))
 }
@@ -190,6 +194,7 @@ async fn worker(
             Err(report.hinted("this node is back on its former version, and Ready"))
         }
     };
+    Former::forget(node).await?;
     kubectl.run("let pods in again", &format!("kubectl uncordon {quoted} >/dev/null")).await?;
     result
 }
@@ -217,10 +222,19 @@ const CONTROL_PLANE: [&str; 7] =
 struct Former(Vec<(String, String, String)>);
 
 impl Former {
+    /// Where a node notes them until it is through. An upgrade that goes on where another was cut short
+    /// finds new programs there already, and must still know the way back.
+    const NOTED: &str = "/var/lib/eggo/kept/former-programs";
+
     async fn of(cluster: &Cluster, node: &Node) -> Result<Self, Report> {
         let probe = node.probe(&cluster.config).await?;
         let paths: Vec<String> = probe.programs.values().map(|program| quote(&program.path)).collect();
-        let script = format!("sha256sum {} 2>/dev/null || :", paths.join(" "));
+        let script = format!(
+            "noted={}; [ -e $noted ] || {{ umask 077; mkdir -p {KEPT}; sha256sum {} 2>/dev/null > $noted.new || :\n\
+             mv $noted.new $noted; }}; cat $noted",
+            Self::NOTED,
+            paths.join(" ")
+        );
         let output = node.remote.run(Command::sh("look at the programs", script)).await?;
         let text = output.text();
         let digests: BTreeMap<&str, &str> = text
@@ -233,6 +247,13 @@ impl Former {
             Some((name.clone(), program.path.clone(), digest.to_string()))
         });
         Ok(Self(programs.collect()))
+    }
+
+    /// The node is through, with the new programs or with its former ones.
+    async fn forget(node: &Node) -> Result<(), Report> {
+        let script = format!("rm -f {}", Self::NOTED);
+        node.remote.run(Command::sh("forget the former programs", script)).await?;
+        Ok(())
     }
 
     /// Puts the kept programs back in place of those that differ.

@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("gather.sh");
 pub const MODULES: [&str; 5] = ["br_netfilter", "overlay", "nf_conntrack", "ip_tables", "ip_vs"];
 
 /// Programs whose presence decides something.
-pub const TOOLS: [&str; 28] = [
+pub const TOOLS: [&str; 39] = [
     "tar",
     "sha256sum",
     "gzip",
@@ -48,6 +48,17 @@ pub const TOOLS: [&str; 28] = [
     "ip",
     "cmp",
     "stat",
+    "dockerd",
+    "isulad",
+    "nginx",
+    "etcd",
+    "coredns",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubectl",
+    "kubelet",
+    "kube-proxy",
 ];
 
 /// A node as it was found. As JSON it also serves `eggo-bundle` as a baseline.

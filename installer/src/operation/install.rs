@@ -40,6 +40,8 @@ pub struct Options {
     pub ignore: BTreeSet<Check>,
     pub selection: Selection,
     pub plan: plan::Options,
+    /// Nodes come to a cluster that is there.
+    pub joining: bool,
 }
 
 /// Asked once, when everything is known and nothing is changed yet.
@@ -105,10 +107,11 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     if !confirm.confirm(&plan, &verdict) {
         return Err(Report::new("stopped: nothing was changed"));
     }
+    let joining = options.joining;
     let (selection, bundle) = (options.selection.clone(), format!("{} {}", index.name, index.version));
     let deployment = prepared(request, journal, surveyed, plan);
     let run = deployment.nodes.run.clone();
-    run.begin("install", Some(bundle)).await?;
+    run.begin(if joining { "join" } else { "deploy" }, Some(bundle)).await?;
     deployment.keep_hooks()?;
     run_list(&phases, &selection, &run, &deployment).await?;
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })

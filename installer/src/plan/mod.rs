@@ -6,6 +6,7 @@
 mod catalogue;
 mod error;
 mod pick;
+mod programs;
 pub mod reference;
 mod steps;
 
@@ -50,6 +51,8 @@ pub struct NodePlan {
     pub hooks: Vec<Hook>,
     /// The phases that apply to it, in order.
     pub steps: Vec<Step>,
+    /// Programs of its roles that nothing of the above brings: they must be there already.
+    pub expects: Vec<&'static str>,
 }
 
 /// An item of the bundle, and where it goes on this node.
@@ -134,8 +137,10 @@ impl NodePlan {
             repo_packages: picked.repo_packages,
             hooks: config.hooks.iter().filter(|hook| host.has(hook.role)).cloned().collect(),
             steps: Vec::new(),
+            expects: Vec::new(),
         };
         node.steps = steps::steps(config, host, &node);
+        node.expects = programs::not_brought(config, host, &node);
         node
     }
 

@@ -52,7 +52,7 @@ pub(super) fn judge(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>
 }
 
 fn machine(candidate: &Candidate<'_>) -> Vec<Found> {
-    let Candidate { host, facts, .. } = candidate;
+    let Candidate { host, facts, plan, .. } = candidate;
     let mut found = Vec::new();
     if facts.arch != Some(host.arch) {
         let message = format!("it is {}, deploy.yaml says {}", facts.machine, host.arch);
@@ -64,6 +64,11 @@ fn machine(candidate: &Candidate<'_>) -> Vec<Found> {
     let missing: Vec<&str> = NEEDED_TOOLS.into_iter().filter(|tool| !facts.has(tool)).collect();
     if !missing.is_empty() {
         found.push(error(Check::Tools, format!("not found: {}", missing.join(", "))));
+    }
+    let absent: Vec<&str> = plan.expects.iter().copied().filter(|program| !facts.has(program)).collect();
+    if !absent.is_empty() {
+        let message = format!("neither the bundle nor the node has {}", absent.join(", "));
+        found.push(warning(Check::Programs, message));
     }
     if facts.clock_skew.abs() > MOST_SKEW {
         let seconds = facts.clock_skew;

@@ -49,6 +49,7 @@ pub enum Check {
     Arch,
     Systemd,
     Tools,
+    Programs,
     PackageManager,
     Packages,
     Clock,
@@ -66,10 +67,11 @@ pub enum Check {
 }
 
 impl Check {
-    pub const ALL: [Check; 17] = [
+    pub const ALL: [Check; 18] = [
         Check::Arch,
         Check::Systemd,
         Check::Tools,
+        Check::Programs,
         Check::PackageManager,
         Check::Packages,
         Check::Clock,
@@ -91,6 +93,7 @@ impl Check {
             Check::Arch => "arch",
             Check::Systemd => "systemd",
             Check::Tools => "tools",
+            Check::Programs => "programs",
             Check::PackageManager => "package-manager",
             Check::Packages => "packages",
             Check::Clock => "clock",
@@ -114,6 +117,7 @@ impl Check {
             Check::Arch => "the node's architecture is the one in deploy.yaml",
             Check::Systemd => "systemd is the init",
             Check::Tools => "tar, sha256sum and the other programs that the installer runs are there",
+            Check::Programs => "what the node's roles run comes with the bundle or is there",
             Check::PackageManager => "dpkg with apt-get, or rpm, is there if packages are to be installed",
             Check::Packages => "every package that a bundled package needs is bundled or installed",
             Check::Clock => "the node's clock agrees with this machine's",

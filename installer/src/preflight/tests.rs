@@ -62,6 +62,7 @@ impl Nodes {
             repo_packages: Vec::new(),
             hooks: Vec::new(),
             steps: Vec::new(),
+            expects: Vec::new(),
         };
         let plans = config.hosts.iter().map(plan).collect();
         let (unpacked, state) = (Unpacked::default(), "/etc/eggo/one");

@@ -4,7 +4,9 @@ use super::{Command, Output, RemoteError, quote};
 use bytes::Bytes;
 
 /// Where the node keeps what stood in the way of our files: `original/PATH` is what was there before
-/// the first install (or `absent/PATH` if nothing was), `previous/PATH` what the last change replaced.
+/// the first install (or `absent/PATH` if nothing was), `previous/PATH` the bundle's file that the last
+/// change replaced. Files that we write ourselves can be written again, and some hold secrets: of them
+/// no former one is kept.
 pub const KEPT: &str = "/var/lib/eggo/kept";
 
 /// A file to be put on a node.
@@ -54,7 +56,7 @@ impl std::fmt::Debug for RemoteFile {
     }
 }
 
-/// `place INDEX PATH MODE OWNER`: compares, keeps what is there, copies beside, renames.
+/// `place INDEX PATH MODE OWNER`: compares, keeps what was there before us, copies beside, renames.
 const PLACE: &str = r#"
 place() {
   new=$work/$1 path=$2 mode=$3 owner=$4
@@ -67,9 +69,6 @@ place() {
       rm -rf "$kept/original$path.new"; cp -a "$path" "$kept/original$path.new"
       mv -f "$kept/original$path.new" "$kept/original$path"
     else mkdir -p "$kept/absent${path%/*}"; : > "$kept/absent$path"; fi
-  elif [ -f "$path" ]; then
-    mkdir -p "$kept/previous${path%/*}"
-    cp -a "$path" "$kept/previous$path.new"; mv -f "$kept/previous$path.new" "$kept/previous$path"
   fi
   cp "$new" "$path.eggo-new"; chown "$owner" "$path.eggo-new"; chmod "$mode" "$path.eggo-new"
   mv -fT "$path.eggo-new" "$path"; echo changed
@@ -78,8 +77,9 @@ place() {
 
 pub(super) fn command(files: &[RemoteFile]) -> Command {
     let mut script = format!(
-        "umask 077; kept={KEPT}; mkdir -p \"$kept\"; work=$(mktemp -d \"$kept/work.XXXXXX\")\n\
-         trap 'rm -rf \"$work\"' EXIT; tar -x -C \"$work\" -f - 2>&1 || {{ cat >/dev/null; exit 1; }}\numask 022\n{PLACE}"
+        "umask 077; kept={KEPT}; mkdir -p \"$kept\"; find \"$kept\" -maxdepth 1 -name 'work.*' -mmin +60 -exec rm -rf {{}} +\n\
+         work=$(mktemp -d \"$kept/work.XXXXXX\"); trap 'rm -rf \"$work\"' EXIT; trap 'exit 1' HUP INT PIPE TERM\n\
+         tar -x -C \"$work\" -f - 2>&1 || {{ cat >/dev/null; exit 1; }}\numask 022\n{PLACE}"
     );
     let mut archive = tar::Builder::new(Vec::new());
     for (index, file) in files.iter().enumerate() {

@@ -15,11 +15,12 @@ use super::sources::{SignedBy, Source};
 use super::system::{self, System};
 use super::world::Index;
 use crate::Tools;
-use crate::cache::Remembered;
 use crate::http::{self, Download, Request};
+use crate::packages::blocking;
 use crate::packages::openpgp::{Keyring, Signer, Untrusted};
-use eggo_bundles::{Arch, Digest};
+use eggo_bundles::Arch;
 use eggo_terminal::Explain;
+use futures::future::try_join_all;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -92,6 +93,10 @@ impl Explain for Error {
             Error::Untrusted { reason: Untrusted::ExpiredKey(_), .. } => {
                 "get the repository's present key and name it with `signed-by`"
             }
+            Error::KeyFile { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                "distributions ship their keys as packages (debian-archive-keyring, ubuntu-keyring): install it, \
+                 or name with `signed-by` where the key is"
+            }
             Error::Untrusted { .. } => "do not use it; try another mirror",
             Error::Expired { .. } => {
                 "the mirror is out of date: use another one, or turn Check-Valid-Until off in apt's configuration"
@@ -148,7 +153,7 @@ pub async fn load(
             }
         }
     }
-    let loaded = futures::future::try_join_all(suites.iter().map(|suite| suite.load(archs))).await?;
+    let loaded = try_join_all(suites.iter().map(|suite| suite.load(archs))).await?;
     let mut per_arch: Vec<(Arch, Vec<Index>)> = archs.iter().map(|arch| (*arch, Vec::new())).collect();
     for (arch, index) in loaded.into_iter().flatten() {
         if let Some((_, indexes)) = per_arch.iter_mut().find(|(known, _)| *known == arch) {
@@ -177,15 +182,17 @@ impl Suite<'_> {
 
     async fn load_once(&self, archs: &[Arch]) -> Result<Vec<(Arch, Index)>, Error> {
         let (release, signer) = self.release().await?;
-        let mut found = Vec::new();
+        let mut wanted = Vec::new();
         for arch in archs.iter().filter(|arch| self.serves(**arch)) {
-            let name = arch.as_str();
-            for (label, listed) in self.wanted(&release, name)? {
-                let text = self.distilled(&release, &listed).await?;
-                found.push((*arch, self.index(&label, &release, signer.as_ref(), text)));
-            }
+            let files = self.wanted(&release, arch.as_str())?;
+            wanted.extend(files.into_iter().map(|(label, listed)| (*arch, label, listed)));
         }
-        Ok(found)
+        let (release, signer) = (&release, signer.as_ref());
+        let load = |(arch, label, listed): (Arch, String, Listed)| async move {
+            let text = self.distilled(release, &listed).await?;
+            Ok((arch, self.index(&label, release, signer, text)))
+        };
+        try_join_all(wanted.into_iter().map(load)).await
     }
 
     fn serves(&self, arch: Arch) -> bool {
@@ -256,7 +263,8 @@ impl Suite<'_> {
                 return Ok((url, strip_signature(&bytes), None));
             }
             let keys = self.keyring(&url)?;
-            return match keys.verify_cleartext(&bytes, now) {
+            let (verified, bytes) = blocking(move || (keys.verify_cleartext(&bytes, now), bytes)).await;
+            return match verified {
                 Ok((text, signer)) => Ok((url, text, Some(signer))),
                 Err(Untrusted::UnknownKey(_)) if self.source.trusted => {
                     Ok((url, strip_signature(&bytes), None))
@@ -335,30 +343,26 @@ impl Suite<'_> {
 
     /// The distilled form of an index file, from the cache where it was made before.
     async fn distilled(&self, release: &Release, listed: &Listed) -> Result<String, Error> {
-        let cache = self.tools.cache;
         let key = format!("deb-distilled:{}:{}", distill::LAYOUT, listed.sha256);
-        if let Some(entry) = cache.recall(&key)?
-            && let Some(bytes) = cache.read(&entry.sha256, MAX_DISTILLED)?
-            && let Ok(text) = unpack(&bytes)
+        // Other suites and archs have theirs to read.
+        let (cache, known) = (self.tools.cache.clone(), key.clone());
+        let recall = move || cache.derived(&known, MAX_DISTILLED);
+        if let Some(bytes) = blocking(recall).await?
+            && let Ok(text) = String::from_utf8(bytes)
         {
             return Ok(text);
         }
         let file = self.packages(release, listed).await?;
-        let (path, name) = (file.clone(), listed.path.clone());
-        let work = tokio::task::spawn_blocking(move || distill_file(&path, &name));
-        let distilled = work.await.expect("distilling does not panic");
-        let (text, packed) = distilled.map_err(|reason| Error::Packages {
+        let name = listed.path.clone();
+        let distilled = blocking(move || distill_file(&file, &name)).await;
+        let text = distilled.map_err(|reason| Error::Packages {
             repo: self.name(),
             url: self.shown(&format!("{}{}", self.base(&self.source.urls[0]), listed.path)),
             reason,
         })?;
-        let size = packed.len() as u64;
-        let sha256: Digest = cache.store_bytes(&packed)?;
-        let remembered =
-            Remembered { url: listed.path.clone(), etag: None, last_modified: None, sha256, size };
-        cache.remember(&key, &remembered)?;
+        self.tools.cache.keep_derived(&key, text.as_bytes())?;
         // Only the distilled form is needed from now on.
-        cache.discard(&listed.sha256)?;
+        self.tools.cache.discard(&listed.sha256)?;
         Ok(text)
     }
 
@@ -416,7 +420,7 @@ impl Suite<'_> {
     }
 }
 
-fn distill_file(path: &Path, name: &str) -> Result<(String, Vec<u8>), distill::Error> {
+fn distill_file(path: &Path, name: &str) -> Result<String, distill::Error> {
     let file = BufReader::with_capacity(1 << 17, std::fs::File::open(path)?);
     let mut input: Box<dyn Read> = match name.rsplit_once('.') {
         Some((_, "xz")) => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
@@ -425,14 +429,7 @@ fn distill_file(path: &Path, name: &str) -> Result<(String, Vec<u8>), distill::E
         Some((_, "bz2")) => Box::new(bzip2::bufread::MultiBzDecoder::new(file)),
         _ => Box::new(file),
     };
-    let text = distill::distill(&mut input)?;
-    let packed = zstd::bulk::compress(text.as_bytes(), 1)?;
-    Ok((text, packed))
-}
-
-fn unpack(bytes: &[u8]) -> io::Result<String> {
-    let bytes = zstd::stream::decode_all(bytes)?;
-    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    distill::distill(&mut input)
 }
 
 /// What stands between the armor of a message whose signature nobody checks.

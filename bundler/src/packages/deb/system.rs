@@ -6,6 +6,7 @@ use crate::http::{Route, Way};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use url::Url;
 
 /// A root folder with apt's files below it: `/`, or a test's.
@@ -134,13 +135,13 @@ impl System {
         Ok(texts.join("\n"))
     }
 
-    /// What `apt-config dump` prints, if this is the machine itself and has apt.
+    /// What `apt-config dump` prints, if this is the machine itself and has apt. Asked once.
     fn dump(&self) -> Option<String> {
-        if self.root != Path::new("/") {
-            return None;
-        }
-        let output = Command::new("apt-config").arg("dump").output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        static DUMP: LazyLock<Option<String>> = LazyLock::new(|| {
+            let output = Command::new("apt-config").arg("dump").output().ok()?;
+            output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        });
+        if self.root == Path::new("/") { DUMP.clone() } else { None }
     }
 
     fn path(&self, below: impl AsRef<Path>) -> PathBuf {

@@ -11,8 +11,8 @@ use crate::packages::decide::{Catalog, File};
 use crate::packages::provider::{Clash, GroupId, Identity, Need, PackageId, Provider};
 use crate::packages::version::{Relation, deb};
 use eggo_bundles::index::PackageFormat;
+use hashbrown::HashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// One distilled `Packages` file.
@@ -138,8 +138,9 @@ impl<'a> World<'a> {
         let index = &self.indexes[number];
         let base = (number as u64) << 32;
         let mut rest = index.text.as_str();
+        let blank_line = memchr::memmem::Finder::new("\n\n");
         while !rest.is_empty() && !rest.starts_with("=\n") {
-            let end = memchr::memmem::find(rest.as_bytes(), b"\n\n").unwrap_or(rest.len());
+            let end = blank_line.find(rest.as_bytes()).unwrap_or(rest.len());
             let record = &rest[..end];
             rest = rest.get(end + 2..).unwrap_or("");
             self.record(number, record, base);
@@ -250,7 +251,9 @@ impl<'a> World<'a> {
 
     fn collect_provides(&mut self, first: usize) {
         for (number, package) in self.packages.iter().enumerate().skip(first) {
-            let Some(field) = field(package.record, 'P') else { continue };
+            // It stands before the others.
+            let first = package.record.split('\n').nth(1);
+            let Some(field) = first.and_then(|line| line.strip_prefix('P')) else { continue };
             for target in groups(field).filter_map(Target::parse) {
                 let version = match target.version {
                     None => None,

@@ -198,8 +198,10 @@ impl Catalog for World {
     fn file(&self, id: PackageId) -> Option<File> {
         let package = self.package(id);
         let repository = self.repositories.get(package.repo as usize)?;
-        let urls = repository.roots.iter().map(|root| format!("{root}{}", package.location)).collect();
-        let sha256 = package.checksum.parse().ok()?;
+        let words = &self.metadata.words;
+        let location = words.get(package.location);
+        let urls = repository.roots.iter().map(|root| format!("{root}{location}")).collect();
+        let sha256 = words.get(package.checksum).parse().ok()?;
         Some(File { urls, size: package.size, sha256, key: repository.signer.clone() })
     }
 }

@@ -3,55 +3,11 @@
 
 use super::super::version::Relation;
 use super::super::version::rpm::Evr;
+pub use super::words::{Word, Words};
 use super::xml::{self, Attributes, Visit};
 use eggo_bundles::content::rpm::{Dependency, Rpm};
-use std::collections::HashMap;
 use std::io::BufRead;
 use std::ops::Range;
-
-/// A word of [`Words`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Word(u32);
-
-impl Word {
-    pub const EMPTY: Word = Word(0);
-}
-
-/// Every distinct text once.
-pub struct Words {
-    text: String,
-    ends: Vec<u32>,
-    known: HashMap<Box<str>, Word>,
-}
-
-impl Words {
-    fn new() -> Self {
-        let mut words = Self { text: String::new(), ends: Vec::new(), known: HashMap::new() };
-        words.add("");
-        words
-    }
-
-    pub fn add(&mut self, text: &str) -> Word {
-        if let Some(word) = self.known.get(text) {
-            return *word;
-        }
-        let word = Word(self.ends.len() as u32);
-        self.text.push_str(text);
-        self.ends.push(self.text.len() as u32);
-        self.known.insert(text.into(), word);
-        word
-    }
-
-    pub fn find(&self, text: &str) -> Option<Word> {
-        self.known.get(text).copied()
-    }
-
-    pub fn get(&self, word: Word) -> &str {
-        let i = word.0 as usize;
-        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
-        &self.text[start..self.ends[i] as usize]
-    }
-}
 
 /// Something provided, required, in conflict or obsoleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,9 +27,9 @@ pub struct Package {
     /// `epoch:version-release`, the epoch only if it is not 0.
     pub evr: Word,
     pub checksum_type: Word,
-    pub checksum: String,
+    pub checksum: Word,
     pub size: u64,
-    pub location: String,
+    pub location: Word,
     pub provides: Range<u32>,
     pub requires: Range<u32>,
     pub conflicts: Range<u32>,
@@ -85,6 +41,7 @@ pub struct Package {
 }
 
 /// All packages of all repositories for one arch, in the order of the files.
+#[derive(Default)]
 pub struct Metadata {
     pub words: Words,
     pub packages: Vec<Package>,
@@ -92,13 +49,14 @@ pub struct Metadata {
     pub files: Vec<Word>,
 }
 
-impl Default for Metadata {
-    fn default() -> Self {
-        Self { words: Words::new(), packages: Vec::new(), capabilities: Vec::new(), files: Vec::new() }
-    }
-}
-
 impl Metadata {
+    /// All packages of a primary metadata file.
+    pub fn parse(primary: impl BufRead) -> Result<Self, xml::Error> {
+        let mut metadata = Self::default();
+        xml::walk(primary, &mut Loader { metadata: &mut metadata, draft: Draft::default(), list: None })?;
+        Ok(metadata)
+    }
+
     /// Adds the packages of a primary metadata file that `accept` takes, by name, version and arch.
     pub fn load(
         &mut self,
@@ -106,8 +64,67 @@ impl Metadata {
         primary: impl BufRead,
         accept: impl Fn(&str, &str, &str) -> bool,
     ) -> Result<(), xml::Error> {
-        let mut loader = Loader { metadata: self, repo, accept, draft: Draft::default(), list: None };
-        xml::walk(primary, &mut loader)
+        self.adopt(repo, Self::parse(primary)?, accept);
+        Ok(())
+    }
+
+    /// Adds the packages of one repository's metadata in the same way.
+    pub fn adopt(&mut self, repo: u16, other: Self, accept: impl Fn(&str, &str, &str) -> bool) {
+        let accepted: Vec<bool> = other
+            .packages
+            .iter()
+            .map(|p| accept(other.name(p), other.words.get(p.evr), other.arch(p)))
+            .collect();
+        let Self { words, packages, capabilities, files } = other;
+        // The first one's words stay as they are numbered.
+        let numbers: Option<Vec<Word>> = if self.packages.is_empty() {
+            self.words = words;
+            None
+        } else {
+            Some((0..words.count() as u32).map(|number| self.words.add(words.get(Word(number)))).collect())
+        };
+        let word = |word: Word| numbers.as_ref().map_or(word, |numbers| numbers[word.0 as usize]);
+        for (package, _) in packages.into_iter().zip(accepted).filter(|(_, accepted)| *accepted) {
+            let mut list = |range: &Range<u32>| {
+                let start = self.capabilities.len() as u32;
+                let taken = capabilities[range.start as usize..range.end as usize].iter();
+                self.capabilities.extend(taken.map(|capability| Capability {
+                    name: word(capability.name),
+                    evr: word(capability.evr),
+                    ..*capability
+                }));
+                start..self.capabilities.len() as u32
+            };
+            let [provides, requires, conflicts, obsoletes, recommends, suggests] = [
+                &package.provides,
+                &package.requires,
+                &package.conflicts,
+                &package.obsoletes,
+                &package.recommends,
+                &package.suggests,
+            ]
+            .map(&mut list);
+            let first_file = self.files.len() as u32;
+            let taken = files[package.files.start as usize..package.files.end as usize].iter();
+            self.files.extend(taken.map(|file| word(*file)));
+            self.packages.push(Package {
+                repo,
+                name: word(package.name),
+                arch: word(package.arch),
+                evr: word(package.evr),
+                checksum_type: word(package.checksum_type),
+                checksum: word(package.checksum),
+                size: package.size,
+                location: word(package.location),
+                provides,
+                requires,
+                conflicts,
+                obsoletes,
+                recommends,
+                suggests,
+                files: first_file..self.files.len() as u32,
+            });
+        }
     }
 
     /// A package that targets have and no repository does: it provides itself and nothing else.
@@ -151,9 +168,9 @@ impl Metadata {
             arch: self.words.add(arch),
             evr: self.words.add(evr),
             checksum_type: Word::EMPTY,
-            checksum: String::new(),
+            checksum: Word::EMPTY,
             size: 0,
-            location: String::new(),
+            location: Word::EMPTY,
             provides,
             requires,
             conflicts,
@@ -272,15 +289,13 @@ struct Draft {
     files: Vec<Word>,
 }
 
-struct Loader<'a, F> {
+struct Loader<'a> {
     metadata: &'a mut Metadata,
-    repo: u16,
-    accept: F,
     draft: Draft,
     list: Option<List>,
 }
 
-impl<F: Fn(&str, &str, &str) -> bool> Visit for Loader<'_, F> {
+impl Visit for Loader<'_> {
     fn start(&mut self, name: &str, attributes: &Attributes<'_>) -> Result<(), String> {
         let draft = &mut self.draft;
         match name {
@@ -325,7 +340,7 @@ impl<F: Fn(&str, &str, &str) -> bool> Visit for Loader<'_, F> {
     }
 }
 
-impl<F: Fn(&str, &str, &str) -> bool> Loader<'_, F> {
+impl Loader<'_> {
     fn entry(&mut self, attributes: &Attributes<'_>) -> Result<(), String> {
         let Some(list) = self.list else { return Ok(()) };
         let words = &mut self.metadata.words;
@@ -358,9 +373,6 @@ impl<F: Fn(&str, &str, &str) -> bool> Loader<'_, F> {
         if draft.name.is_empty() || draft.evr.is_empty() || draft.location.is_empty() {
             return Err(format!("package `{}` lacks a name, version or location", draft.name));
         }
-        if !(self.accept)(&draft.name, &draft.evr, &draft.arch) {
-            return Ok(());
-        }
         let metadata = &mut *self.metadata;
         let mut add = |mut list: Vec<Capability>| {
             dedup(&mut list);
@@ -372,14 +384,14 @@ impl<F: Fn(&str, &str, &str) -> bool> Loader<'_, F> {
         let first_file = metadata.files.len() as u32;
         metadata.files.extend(draft.files);
         metadata.packages.push(Package {
-            repo: self.repo,
+            repo: 0,
             name: metadata.words.add(&draft.name),
             arch: metadata.words.add(&draft.arch),
             evr: metadata.words.add(&draft.evr),
             checksum_type: metadata.words.add(&draft.checksum_type),
-            checksum: draft.checksum,
+            checksum: metadata.words.add(&draft.checksum),
             size: draft.size,
-            location: draft.location,
+            location: metadata.words.add(&draft.location),
             provides,
             requires,
             conflicts,
@@ -419,10 +431,10 @@ fn evr(attributes: &Attributes<'_>) -> Result<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const PRIMARY: &str = r#"<?xml version="1.0"?>
+    pub const PRIMARY: &str = r#"<?xml version="1.0"?>
 <metadata xmlns="c" xmlns:rpm="r" packages="1">
 <package type="rpm"><name>a&amp;b</name><arch>noarch</arch><version epoch="1" ver="2.0" rel="3"/>
 <checksum type="sha256" pkgid="YES">ab</checksum><size package="7"/><location href="p/a.rpm"/>

@@ -6,12 +6,14 @@ pub mod filelists;
 mod lock;
 pub mod metadata;
 pub mod modules;
+mod packed;
 pub mod proof;
 pub mod repomd;
 pub mod repository;
 pub mod rich;
 pub mod sources;
 mod suffice;
+mod words;
 pub mod world;
 pub mod xml;
 

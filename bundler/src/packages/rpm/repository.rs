@@ -12,9 +12,10 @@
 use super::metadata::{Metadata, Word};
 use super::modules::{self, Filter, Modules};
 use super::sources::{self, NoValue};
-use super::{filelists, repomd, world, xml};
+use super::{filelists, packed, repomd, world, xml};
 use crate::Tools;
 use crate::http::{self, Download, Request};
+use crate::packages::blocking;
 use crate::packages::openpgp::{Keyring, Untrusted};
 use eggo_bundles::{Arch, Digest};
 use eggo_terminal::Explain;
@@ -88,6 +89,8 @@ pub enum Error {
     Outside { repo: String, package: String, location: String },
     #[error("repo `{repo}` has neither a url nor a mirror list")]
     Nowhere { repo: String },
+    #[error(transparent)]
+    Cache(#[from] crate::cache::Error),
 }
 
 impl Explain for Error {
@@ -104,6 +107,7 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::Http { source, .. } => source.hint(),
+            Error::Cache(source) => source.hint(),
             Error::Variable { source, .. } if source.variable == "releasever" => {
                 Some("set `releasever` of this repo in the manifest".into())
             }
@@ -155,24 +159,37 @@ impl Place {
             Some(data) => self.module_filter(&roots, data, tools).await?,
             None => Filter::default(),
         };
-        let file = self.open(&roots, primary, tools).await?;
+        let parsed = self.primary(&roots, primary, tools).await?;
         let (archs, exclude) = (world::runs(self.arch), self.exclude.clone());
-        let accept = move |name: &str, evr: &str, arch: &str| {
+        let accept = |name: &str, evr: &str, arch: &str| {
             archs.contains(&arch)
                 && filter.takes(name, evr, arch)
                 && !exclude.iter().any(|pattern| matches(pattern, name))
         };
-        // It takes a while, and other archs have theirs to read.
-        let mut filling = std::mem::take(metadata);
-        let work = tokio::task::spawn_blocking(move || {
-            let loaded = filling.load(number, file, accept);
-            (filling, loaded)
-        });
-        let (filled, loaded) = work.await.expect("reading metadata does not panic");
-        *metadata = filled;
-        loaded.map_err(|source| self.xml(&primary.location, source))?;
+        metadata.adopt(number, parsed, accept);
         self.check(number, metadata)?;
         Ok(Repository { name: self.name.clone(), roots, signer, filelists: find("filelists").cloned() })
+    }
+
+    /// All packages of the repository, from the cache where they were read before.
+    async fn primary(&self, roots: &[Url], data: &repomd::Data, tools: Tools<'_>) -> Result<Metadata, Error> {
+        let key = format!("rpm-packed:{}:{}", packed::LAYOUT, data.sha256);
+        // Both ways take a while, and other archs have theirs to read.
+        let (cache, known) = (tools.cache.clone(), key.clone());
+        let recall = move || {
+            let bytes = cache.derived(&known, MAX_METADATA)?;
+            Ok::<_, Error>(bytes.and_then(|bytes| packed::unpack(&bytes)))
+        };
+        if let Some(metadata) = blocking(recall).await? {
+            return Ok(metadata);
+        }
+        let file = self.open(roots, data, tools).await?;
+        let parse = move || Metadata::parse(file).map(|metadata| (packed::pack(&metadata), metadata));
+        let (packed, metadata) = blocking(parse).await.map_err(|source| self.xml(&data.location, source))?;
+        tools.cache.keep_derived(&key, &packed)?;
+        // Only the packed form is needed from now on.
+        tools.cache.discard(&data.sha256)?;
+        Ok(metadata)
     }
 
     /// No package may be named by a weak digest, or lie elsewhere.
@@ -180,11 +197,12 @@ impl Place {
         for package in metadata.packages.iter().filter(|package| package.repo == number) {
             let (repo, name) = (self.name.clone(), metadata.name(package).to_string());
             let found = metadata.words.get(package.checksum_type);
-            if found != "sha256" || package.checksum.parse::<Digest>().is_err() {
+            if found != "sha256" || metadata.words.get(package.checksum).parse::<Digest>().is_err() {
                 return Err(Error::WeakChecksum { repo, package: name, found: found.to_string() });
             }
-            if !repomd::is_inside(&package.location) {
-                return Err(Error::Outside { repo, package: name, location: package.location.clone() });
+            let location = metadata.words.get(package.location);
+            if !repomd::is_inside(location) {
+                return Err(Error::Outside { repo, package: name, location: location.to_string() });
             }
         }
         Ok(())
@@ -328,7 +346,7 @@ impl Place {
         Error::Read { repo: self.name.clone(), file: file.to_string(), source }
     }
 
-    /// Which packages of this repository have the `wanted` files.
+    /// Which packages of this repository have the `wanted` files; the answer is kept, for the lists are long.
     pub async fn find_files(
         &self,
         number: u16,
@@ -338,8 +356,22 @@ impl Place {
         tools: Tools<'_>,
     ) -> Result<Vec<(u32, Word)>, Error> {
         let Some(data) = &repository.filelists else { return Ok(Vec::new()) };
-        let file = self.open(&repository.roots, data, tools).await?;
-        filelists::find(metadata, number, wanted, file).map_err(|source| self.xml(&data.location, source))
+        let mut paths: Vec<&str> = wanted.iter().map(|word| metadata.words.get(*word)).collect();
+        paths.sort_unstable();
+        let key = format!("rpm-files:{}:{}", data.sha256, Digest::of(paths.join("\n").as_bytes()));
+        let known = tools.cache.derived(&key, MAX_METADATA)?;
+        let lines = match known.and_then(|bytes| String::from_utf8(bytes).ok()) {
+            Some(lines) => lines,
+            None => {
+                let file = self.open(&repository.roots, data, tools).await?;
+                let wanted = paths.iter().map(|path| path.to_string()).collect();
+                let find = move || filelists::find(&wanted, file);
+                let lines = blocking(find).await.map_err(|source| self.xml(&data.location, source))?;
+                tools.cache.keep_derived(&key, lines.as_bytes())?;
+                lines
+            }
+        };
+        Ok(filelists::packages(metadata, number, &lines))
     }
 }
 

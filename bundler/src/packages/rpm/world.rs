@@ -7,6 +7,7 @@ use super::choose;
 use super::metadata::{Capability, Metadata, Package, Word};
 use super::repository::Repository;
 use super::rich::{self, Clause, Plain, Set};
+use super::words::ByWord;
 use eggo_bundles::Arch;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -26,10 +27,10 @@ pub struct World {
     installed: HashSet<u32>,
     /// Needs, as written, that targets are known to meet.
     assumed: HashSet<String>,
-    by_name: HashMap<Word, Vec<u32>>,
-    provided: HashMap<Word, Vec<(u32, Capability)>>,
+    by_name: ByWord<u32>,
+    provided: ByWord<(u32, Capability)>,
     /// Only of the paths that somebody requires or conflicts with.
-    by_file: HashMap<Word, Vec<u32>>,
+    by_file: ByWord<u32>,
     groups: Vec<GroupId>,
     members: Vec<Vec<u32>>,
     rich: HashMap<(Word, bool), Vec<Lowered>>,
@@ -85,22 +86,31 @@ impl World {
         extra_files: &[(u32, Word)],
         installed: HashSet<u32>,
     ) -> Self {
+        let words = metadata.words.count();
+        let packages = || (0..).zip(&metadata.packages);
+        let wanted_files = required_files(&metadata);
+        let files =
+            packages().flat_map(|(id, package)| metadata.files(package).iter().map(move |file| (*file, id)));
+        let files = files.filter(|(file, _)| wanted_files.contains(file));
+        let provided = packages().flat_map(|(id, package)| {
+            metadata.capabilities(&package.provides).iter().map(move |c| (c.name, (id, *c)))
+        });
         let mut world = Self {
+            by_name: ByWord::collect(words, packages().map(|(id, package)| (package.name, id))),
+            provided: ByWord::collect(words, provided),
+            by_file: ByWord::collect(words, files.chain(extra_files.iter().map(|(id, file)| (*file, *id)))),
             needs: (0..metadata.packages.len()).map(|_| OnceCell::new()).collect(),
             metadata,
             repositories,
             weak,
             installed,
             assumed: HashSet::new(),
-            by_name: HashMap::new(),
-            provided: HashMap::new(),
-            by_file: HashMap::new(),
             groups: Vec::new(),
             members: Vec::new(),
             rich: HashMap::new(),
             conditions: Vec::new(),
         };
-        world.index(extra_files);
+        world.make_groups();
         world.lower_rich();
         world
     }
@@ -117,19 +127,11 @@ impl World {
         self.assumed.extend(needs);
     }
 
-    fn index(&mut self, extra_files: &[(u32, Word)]) {
+    /// Of a group at most one is installed.
+    fn make_groups(&mut self) {
         let metadata = &self.metadata;
-        let wanted_files = required_files(metadata);
         let mut group_of: HashMap<(Word, bool), GroupId> = HashMap::new();
-        for (id, package) in metadata.packages.iter().enumerate() {
-            let id = id as u32;
-            self.by_name.entry(package.name).or_default().push(id);
-            for capability in metadata.capabilities(&package.provides) {
-                self.provided.entry(capability.name).or_default().push((id, *capability));
-            }
-            for file in metadata.files(package).iter().filter(|file| wanted_files.contains(file)) {
-                self.by_file.entry(*file).or_default().push(id);
-            }
+        for (id, package) in (0..).zip(&metadata.packages) {
             // The 32 bit build of a package may stand beside the native one.
             let is_foreign = metadata.arch(package).starts_with('i');
             let members = &mut self.members;
@@ -139,9 +141,6 @@ impl World {
             });
             self.members[group.0 as usize].push(id);
             self.groups.push(group);
-        }
-        for (id, file) in extra_files {
-            self.by_file.entry(*file).or_default().push(*id);
         }
     }
 
@@ -194,7 +193,7 @@ impl World {
     /// Packages that meet `name [relation version]`, which need not be a text of the metadata.
     pub fn plain(&self, plain: &Plain<'_>) -> BTreeSet<u32> {
         let Some(name) = self.metadata.words.find(plain.name) else { return BTreeSet::new() };
-        let provided = self.provided.get(&name).map_or(&[][..], Vec::as_slice).iter();
+        let provided = self.provided.get(name).iter();
         let meets = provided.filter(|(_, capability)| match (plain.version, capability.relation) {
             (None, _) | (_, None) => true,
             (Some(limit), Some(relation)) => {
@@ -202,16 +201,16 @@ impl World {
                 super::metadata::overlap((relation, evr), (limit.0, Evr::parse(limit.1)))
             }
         });
-        let files = self.by_file.get(&name).map_or(&[][..], Vec::as_slice).iter().copied();
+        let files = self.by_file.get(name).iter().copied();
         meets.map(|(id, _)| *id).chain(files).collect()
     }
 
     /// Packages that meet a requirement of the metadata, in the order of the metadata.
     fn meeting(&self, required: &Capability) -> Vec<u32> {
-        let provided = self.provided.get(&required.name).map_or(&[][..], Vec::as_slice).iter();
+        let provided = self.provided.get(required.name).iter();
         let mut ids: Vec<u32> =
             provided.filter(|(_, c)| self.metadata.meets(c, required)).map(|(id, _)| *id).collect();
-        ids.extend(self.by_file.get(&required.name).into_iter().flatten());
+        ids.extend(self.by_file.get(required.name));
         ids.sort_unstable();
         ids.dedup();
         ids
@@ -220,7 +219,7 @@ impl World {
     /// What people ask for by name: packages of that name, else whatever provides it.
     /// Best first: the native arch, the newest version.
     pub fn asked(&self, plain: &Plain<'_>) -> Vec<PackageId> {
-        let named = self.metadata.words.find(plain.name).and_then(|name| self.by_name.get(&name));
+        let named = self.metadata.words.find(plain.name).map(|name| self.by_name.get(name));
         let fits = |id: &&u32| {
             plain.version.is_none_or(|(relation, version)| {
                 relation.holds(self.evr(**id).compare(&Evr::parse(version)))
@@ -322,7 +321,7 @@ impl World {
 
     /// Packages of the name and version that `obsoletes` names; provides do not count.
     fn obsoleted(&self, obsoletes: &Capability) -> Vec<u32> {
-        let same_name = self.by_name.get(&obsoletes.name).into_iter().flatten();
+        let same_name = self.by_name.get(obsoletes.name).iter();
         let hit = |id: &&u32| match obsoletes.relation {
             None => true,
             Some(relation) => {
@@ -428,8 +427,8 @@ impl Provider for World {
     fn rejected(&self, text: &str) -> Vec<String> {
         let name = text.split_whitespace().next().unwrap_or(text);
         let Some(word) = self.metadata.words.find(name) else { return Vec::new() };
-        let mut near: Vec<u32> = self.by_name.get(&word).cloned().unwrap_or_default();
-        near.extend(self.provided.get(&word).into_iter().flatten().map(|(id, _)| *id));
+        let mut near: Vec<u32> = self.by_name.get(word).to_vec();
+        near.extend(self.provided.get(word).iter().map(|(id, _)| *id));
         near.sort_unstable();
         near.dedup();
         let show = |id: u32| {

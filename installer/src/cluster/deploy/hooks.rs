@@ -11,9 +11,9 @@ pub fn any(cluster: &Cluster, schedule: Schedule) -> bool {
     cluster.config.hooks.iter().any(|hook| hook.schedule == schedule)
 }
 
-/// Runs the hooks of a schedule. `operator` is the command that the user gave: deploy, join…
-pub async fn run(cluster: &Cluster, schedule: Schedule, operator: &'static str) -> Result<(), PhaseError> {
-    let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator };
+/// Runs the hooks of a schedule.
+pub async fn run(cluster: &Cluster, schedule: Schedule) -> Result<(), PhaseError> {
+    let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator: cluster.run.command() };
     for hook in cluster.config.hooks.iter().filter(|hook| hook.schedule == schedule) {
         let nodes = cluster.with_role(hook.role);
         super::on_each(&cluster.run, &nodes, |node| Box::pin(one(cluster, node, hooks, hook))).await?;

@@ -1,0 +1,54 @@
+//! The programs that a node's roles run, as far as the plan does not bring them.
+
+use super::NodePlan;
+use crate::config::{Config, DnsKind, Host, RuntimeKind};
+use eggo_bundles::{Kind, Role};
+
+/// By their names: a package may well have the program inside, but nobody looks into it for a plan.
+pub fn not_brought(config: &Config, host: &Host, node: &NodePlan) -> Vec<&'static str> {
+    needed(config, host).into_iter().filter(|program| !brings(node, program)).collect()
+}
+
+fn needed(config: &Config, host: &Host) -> Vec<&'static str> {
+    let mut programs = Vec::new();
+    if host.has(Role::Etcd) && config.etcd.external.is_none() {
+        programs.push("etcd");
+    }
+    if host.has(Role::Loadbalance) {
+        programs.push("nginx");
+    }
+    if host.has(Role::Master) {
+        programs.extend(["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"]);
+        if config.dns.kind == DnsKind::Binary {
+            programs.push("coredns");
+        }
+    }
+    if host.has(Role::Worker) {
+        programs.extend(["kubelet", "kube-proxy"]);
+        programs.push(match config.runtime.kind {
+            RuntimeKind::Containerd => "containerd",
+            RuntimeKind::Docker => "dockerd",
+            RuntimeKind::Isulad => "isulad",
+        });
+    }
+    programs
+}
+
+fn brings(node: &NodePlan, program: &str) -> bool {
+    let families: &[&str] = match program {
+        "containerd" => &["containerd", "docker"],
+        "dockerd" => &["docker", "moby"],
+        program if program.starts_with("kube") => &["kube"],
+        program => &[program],
+    };
+    let package = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        families.iter().any(|family| name.contains(family))
+    };
+    let in_items = node.items.iter().any(|wanted| match wanted.item.kind {
+        Kind::Pkg => package(&wanted.item.name),
+        Kind::Dir => true,
+        _ => wanted.item.name == program || wanted.item.path.rsplit('/').next() == Some(program),
+    });
+    in_items || node.repo_packages.iter().any(|name| package(name))
+}
