@@ -62,7 +62,7 @@ pub async fn look(host: &dyn Host) -> Result<Contents, RemoteError> {
         "umask 077; mkdir -p {STORE} {INCOMING}; cd {INCOMING}\n\
          for rest in *.rest; do [ -e \"$rest\" ] || continue\n\
            whole=${{rest%.rest}}; cat \"$rest\" >> \"$whole\"; rm -f \"$rest\"; done\n\
-         rm -f list.* sums.*\n\
+         rm -f list.*\n\
          ls -ln {STORE}; echo @@; ls -ln {INCOMING}"
     );
     let command = Command::sh("look into the store", script).timeout(Duration::from_secs(300));

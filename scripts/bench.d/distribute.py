@@ -159,7 +159,11 @@ class Target:
         )
         for needed in ("/run/sshd", "/var/lib/eggo"):
             os.makedirs(needed, exist_ok=True)
-        script = f"mount --make-rprivate / && mount --bind {self.store} /var/lib/eggo && exec /usr/sbin/sshd -D -f {folder}/config"
+        # A home without start-up files: what this machine's shell does there is not ours to measure.
+        script = (
+            f"mount --make-rprivate / && mount --bind {self.store} /var/lib/eggo && mount -t tmpfs none /root "
+            f"&& exec /usr/sbin/sshd -D -f {folder}/config"
+        )
         self.process = subprocess.Popen(["unshare", "-m", "sh", "-c", script])
         for _ in range(500):
             with socket.socket() as probe:
