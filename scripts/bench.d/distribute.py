@@ -57,6 +57,8 @@ def few_rows(bench, program, farm, load):
         rsync = f"{farm.empty(targets)}; {farm.each(targets, farm.rsync(load.bundle))}; {farm.each(targets, farm.unpack())}"
         bench.row(f"distribute to {count}", against="`scp` and `tar xzf`", ours=ours, theirs=scp, limit=0.5)
         bench.row(f"distribute to {count}, rsync", against="`rsync` and `tar xzf`", ours=ours, theirs=rsync, limit=0.5)
+    command = lambda count: f"{farm.empty(farm.first(count))}; {load.sent(program, farm, farm.first(count))}"
+    bench.growth("twice the nodes: distribute", command(TARGETS[-2]), command(TARGETS[-1]))
     targets = farm.first(max(TARGETS))
     if bench.wanted(again_name()):
         subprocess.run(f"{farm.empty(targets)}; {load.sent(program, farm, targets)}", shell=True, check=True)

@@ -14,7 +14,7 @@ PROGRAMS = ["/usr/bin", "/usr/lib", "/usr/local"]
 
 
 def rows(bench):
-    names = ["build", "build, against zstd", "build, compressed payload", "verify", "read one item"]
+    names = ["twice the bundle", "build", "build, against zstd", "build, compressed payload", "verify", "read one item"]
     tools = ["tar", "pigz", "zstd", "sha256sum", "gzip"]
     if not any(bench.wanted(name) for name in names) or not bench.need(*tools):
         return
@@ -57,6 +57,13 @@ def rows(bench):
         f"&& cd {extracted} && sha256sum -c --quiet SHA256SUMS",
         limit=0.2,
     )
+    if bench.wanted("twice the bundle"):
+        half = payload(bench, "half", programs=bench.options.size // 4, size=bench.options.size // 2)
+        build_half = locked(bench, program, half)
+        bench.growth("twice the bundle: build", build_half, build_mixed)
+        check = [program, "verify", "--pubkey", bench.work / "key.pub"]
+        bench.growth("twice the bundle: verify", [*check, f"{half}.tar.gz"], [*check, bundle])
+        shutil.rmtree(half)
     item = median_item(program, bundle)
     bench.row(
         "read one item",
@@ -117,11 +124,11 @@ with open(sys.argv[2], "wb", buffering=0) as out:
 """
 
 
-def payload(bench, name, programs):
-    """A folder of `bench.options.size` MiB: `programs` MiB of ELF files, the rest .debs."""
+def payload(bench, name, programs, size=None):
+    """A folder of `size` MiB: `programs` MiB of ELF files, the rest .debs."""
     folder = bench.work / name
     folder.mkdir()
-    size = bench.options.size << 20
+    size = (size or bench.options.size) << 20
     filled = take(folder, elf_files(), programs << 20)
     filled += take(folder, debs(bench), size - filled)
     # What the machine has is not enough: the same again under other bytes.

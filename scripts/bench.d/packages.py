@@ -1,6 +1,8 @@
-"""Resolving both archs of one manifest, metadata on disk, against apt and dnf asked once per arch."""
+"""Resolving both archs of one manifest, metadata on disk, against apt and dnf asked once per arch; and reading that
+metadata for the first time, against their own reading of it."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -13,9 +15,9 @@ ARCHS = ["amd64", "arm64"]
 
 
 def rows(bench):
-    if bench.wanted("resolve debs") and bench.need("apt-get"):
+    if (bench.wanted("resolve debs") or bench.wanted("read deb metadata")) and bench.need("apt-get"):
         debs(bench)
-    if bench.wanted("resolve rpms"):
+    if bench.wanted("resolve rpms") or bench.wanted("read rpm metadata"):
         rpms(bench)
 
 
@@ -40,6 +42,43 @@ def debs(bench):
             for config in configs
         ],
         limit=0.25,
+        memory=300,
+    )
+    read_debs(bench, program, configs[0])
+
+
+def read_debs(bench, program, config):
+    """The largest list of packages that apt has here, as a repository of its own."""
+    folder = bench.work / "flat"
+    folder.mkdir()
+    state = config.parent / "state/lists"
+    largest = max(state.glob("*_Packages*"), key=lambda path: path.stat().st_size)
+    helper = subprocess.run(["/usr/lib/apt/apt-helper", "cat-file", largest], check=True, capture_output=True)
+    (folder / "Packages").write_bytes(helper.stdout)
+    release = subprocess.run(["apt-ftparchive", "release", "."], cwd=folder, check=True, capture_output=True)
+    (folder / "Release").write_bytes(release.stdout)
+    manifest = bench.work / "flat.yaml"
+    manifest.write_text(
+        f'name: flat\nversion: 1\narchs: [amd64]\nrepos: [{{name: flat, type: deb, url: "file://{folder}", suites: [./], '
+        "allow-unsigned: true}]\nbaseline: none\npackages: {worker: [tar]}\n"
+    )
+    cache = bench.work / "flat-cache"
+    lock = [program, "lock", "-m", manifest, "--cache-dir", cache]
+    # The lists of one suite and arch, nothing else.
+    lists = bench.work / "apt-flat/state/lists"
+    alone = apt_folder(bench.work / "apt-flat", "amd64")
+    for path in state.glob("*"):
+        if path.is_file() and (path == largest or path.name.startswith(largest.name.split("_main_")[0])):
+            shutil.copy(path, lists / path.name)
+    environment = ["env", f"APT_CONFIG={alone}"]
+    packages = helper.stdout.count(b"\nPackage: ") + 1
+    bench.row(
+        "read deb metadata",
+        against=f"`apt-cache gencaches`, {packages:,} packages",
+        ours=[["rm", "-rf", cache], lock],
+        theirs=[["rm", "-f", *(alone.parent / "cache" / name for name in ("pkgcache.bin", "srcpkgcache.bin"))],
+                [*environment, "apt-cache", "gencaches"]],
+        limit=1,
         memory=300,
     )
 
@@ -83,6 +122,14 @@ def rpms(bench):
         limit=0.25,
         memory=300,
     )
+    bench.row(
+        "read rpm metadata",
+        against="dnf's solver for each arch, without its cache",
+        ours=[["rm", "-rf", bench.work / "rpms-cache"], lock],
+        theirs=[["rm", "-rf", *(bench.work / f"dnf-{arch}/cache" for arch in RPM_REPOS)], *dnf],
+        limit=1,
+        memory=300,
+    )
 
 
 # dnf's own answer into an empty root, weak dependencies off.
@@ -106,6 +153,15 @@ print(len(base.transaction.install_set))
 
 def apt(folder, arch):
     """An apt of its own for an empty system of `arch`, with the machine's sources and warm caches."""
+    config = apt_folder(folder, arch)
+    environment = ["env", f"APT_CONFIG={config}"]
+    subprocess.run([*environment, "apt-get", "-qq", "update"], check=True, stdout=sys.stderr)
+    # The first look builds apt's own cache.
+    subprocess.run([*environment, "apt-cache", "policy", "tar"], check=True, stdout=subprocess.DEVNULL)
+    return config
+
+
+def apt_folder(folder, arch):
     for below in ["state/lists/partial", "cache/archives/partial", "conf"]:
         (folder / below).mkdir(parents=True)
     (folder / "status").write_text("")
@@ -117,8 +173,4 @@ def apt(folder, arch):
         'Acquire::Check-Valid-Until "false"; APT::Immediate-Configure "false";\n'
         f'APT::Architecture "{arch}"; APT::Architectures {{ "{arch}"; }};\n'
     )
-    environment = ["env", f"APT_CONFIG={config}"]
-    subprocess.run([*environment, "apt-get", "-qq", "update"], check=True, stdout=sys.stderr)
-    # The first look builds apt's own cache.
-    subprocess.run([*environment, "apt-cache", "policy", "tar"], check=True, stdout=subprocess.DEVNULL)
-    return pathlib.Path(config)
+    return config

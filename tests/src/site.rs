@@ -13,16 +13,28 @@ use tempfile::TempDir;
 #[derive(Debug, Clone, Copy)]
 pub struct Release {
     pub kubernetes: &'static str,
+    /// What it is upgraded to: the same programs under another name, which must be as long.
+    pub next: &'static str,
     pub coredns: &'static str,
     pub pause: &'static str,
 }
 
 /// Out of Debian's source.
-pub const DEBIANS: Release = Release { kubernetes: "1.20.2", coredns: "1.8.4", pause: "3.2" };
+pub const DEBIANS: Release = Release { kubernetes: "1.20.2", next: "1.20.3", coredns: "1.8.4", pause: "3.2" };
 /// From the Go module proxy.
-pub const CURRENT: Release = Release { kubernetes: "1.34.4", coredns: "1.12.4", pause: "3.10" };
+pub const CURRENT: Release =
+    Release { kubernetes: "1.34.4", next: "1.34.5", coredns: "1.12.4", pause: "3.10" };
 
 impl Release {
+    /// Debian's, or with `EGGO_TEST_KUBERNETES=current` the current one.
+    pub fn wanted() -> Self {
+        match std::env::var("EGGO_TEST_KUBERNETES").as_deref() {
+            Err(_) => DEBIANS,
+            Ok("current") => CURRENT,
+            Ok(other) => panic!("EGGO_TEST_KUBERNETES is `{other}`, and `current` is all it can be"),
+        }
+    }
+
     /// Where its programs lie, with `{arch}` for the arch.
     pub fn programs(&self) -> String {
         format!("{}/kubernetes/{}/{{arch}}", cache().display(), self.kubernetes)

@@ -2,14 +2,14 @@
 //! cluster uses the same etcd as one that is already there.
 
 use eggo_tests::lab::{Kind, Lab};
-use eggo_tests::site::{DEBIANS, Place, Site, succeed};
+use eggo_tests::site::{Place, Release, Site, succeed};
 use std::fs;
 
 #[test]
 fn separate_and_external_etcd() {
     let hosts = ["e", "f", "g", "m", "n", "w"].map(|name| (name, Kind::DebAmd64));
     let Some(lab) = Lab::take(&hosts) else { return };
-    let Some(mut site) = Site::new(lab, "apart", DEBIANS) else { return };
+    let Some(mut site) = Site::new(lab, "apart", Release::wanted()) else { return };
     let bundle = site.build(&["containerd"]);
     let endpoint = format!("runtime: containerd\napiserver-endpoint: {}:6443\n", site.host("m").address());
     let mut places = vec![

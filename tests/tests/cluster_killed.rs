@@ -2,7 +2,7 @@
 //! that is killed ten times on its way. Both end in the same state.
 
 use eggo_tests::lab::{Kind, Lab};
-use eggo_tests::site::{DEBIANS, Place, Site, succeed};
+use eggo_tests::site::{Place, Release, Site, succeed};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ systemctl is-active etcd kube-apiserver kube-controller-manager kube-scheduler c
 #[test]
 fn a_killed_deploy_ends_like_one_that_was_not() {
     let Some(lab) = Lab::take(&[("m", Kind::DebAmd64)]) else { return };
-    let Some(site) = Site::new(lab, "killed", DEBIANS) else { return };
+    let Some(site) = Site::new(lab, "killed", Release::wanted()) else { return };
     let bundle = site.build(&["containerd"]);
     site.describe(&[Place { host: "m", lists: &["masters", "workers"] }], "runtime: containerd\n");
 

@@ -2,12 +2,11 @@
 //! worker joins and leaves, a master leaves, and the programs are upgraded, while the API answers.
 
 use eggo_tests::lab::{Kind, Lab};
-use eggo_tests::site::{DEBIANS, Place, Site, run, succeed};
+use eggo_tests::site::{Place, Release, Site, run, succeed};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const NEXT: &str = "1.20.3";
 const PROGRAMS: [&str; 6] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"];
 
@@ -15,7 +14,7 @@ const PROGRAMS: [&str; 6] =
 fn three_masters_behind_a_load_balancer() {
     let hosts = ["m", "n", "o", "w", "x"].map(|name| (name, Kind::DebAmd64));
     let Some(lab) = Lab::take(&hosts) else { return };
-    let Some(site) = Site::new(lab, "three", DEBIANS) else { return };
+    let Some(site) = Site::new(lab, "three", Release::wanted()) else { return };
     let bundle = site.build(&["containerd"]);
     let balancer = format!(
         "runtime: containerd\nenable-kubelet-serving: true\nloadbalance: {{name: w, ip: {}, port: 22, arch: amd64, bind-port: 8443}}\n",
@@ -64,13 +63,13 @@ fn three_masters_behind_a_load_balancer() {
     assert_eq!(refused.status.code(), Some(4), "{told}");
     assert!(told.contains("back on its former version, and Ready"), "{told}");
     let nodes = site.kubectl("o", "get nodes --no-headers");
-    assert_eq!(nodes.matches("v1.20.2").count(), 3, "{nodes}");
+    assert_eq!(nodes.matches(site.release.kubernetes).count(), 3, "{nodes}");
     assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
 
     // The mended one.
     succeed(upgrade(&site, &build(&site, "next", &next)));
     let nodes = site.kubectl("o", "get nodes --no-headers");
-    assert_eq!(nodes.matches("v1.20.3").count(), 3, "{nodes}");
+    assert_eq!(nodes.matches(site.release.next).count(), 3, "{nodes}");
     assert!(!nodes.contains("SchedulingDisabled"), "{nodes}");
 
     // The worker and a master leave; two members of etcd are left.
@@ -93,14 +92,14 @@ fn patched(site: &Site, name: &str) -> PathBuf {
     let from = site.release.programs().replace("{arch}", "amd64");
     for program in PROGRAMS {
         let mut bytes = fs::read(format!("{from}/{program}")).unwrap();
-        replace(&mut bytes, b"v1.20.2", b"v1.20.3");
+        replace(&mut bytes, site.release.kubernetes, site.release.next);
         fs::write(folder.join("amd64").join(program), bytes).unwrap();
     }
     folder
 }
 
 fn build(site: &Site, name: &str, programs: &Path) -> PathBuf {
-    site.build_from(name, NEXT, &format!("{}/{{arch}}", programs.display()), &["containerd"])
+    site.build_from(name, site.release.next, &format!("{}/{{arch}}", programs.display()), &["containerd"])
 }
 
 fn upgrade(site: &Site, bundle: &Path) -> Command {
@@ -109,7 +108,9 @@ fn upgrade(site: &Site, bundle: &Path) -> Command {
     command
 }
 
-fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+fn replace(bytes: &mut [u8], from: &str, to: &str) {
+    let (from, to) = (format!("v{from}"), format!("v{to}"));
+    let (from, to) = (from.as_bytes(), to.as_bytes());
     let mut at = 0;
     while let Some(found) = bytes[at..].windows(from.len()).position(|window| window == from) {
         bytes[at + found..at + found + from.len()].copy_from_slice(to);

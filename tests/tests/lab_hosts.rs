@@ -102,9 +102,12 @@ fn hosts_break_and_heal() {
     assert!(String::from_utf8_lossy(&broken.stderr).contains("Read-only file system"));
     host.heal();
 
+    host.exec("ip link add cni0 type bridge && ip address add 10.9.9.9/32 dev eth0");
     host.crash();
     assert!(!answers(host));
     host.boot();
+    let network = host.exec("ip -o link; ip -o address");
+    assert!(!network.contains("cni0") && !network.contains("10.9.9.9"), "{network}");
     assert_eq!(host.exec("cat /root/note"), "kept\n");
     assert!(String::from_utf8_lossy(&host.logs()).contains("sshd"));
 

@@ -108,6 +108,7 @@ class Host:
             return
         if self.arch == "arm64":
             arm64.register()
+        network.forget(self.unit)
         network.connect(self.lab, self.index, self.unit)
         self.mount()
         cgroups.remove(self.unit)

@@ -71,6 +71,19 @@ def connect(lab, index, namespace):
     run("ip", "-n", namespace, "route", "replace", "default", "via", lab.gateway)
 
 
+def forget(namespace):
+    """What a host did to its network goes with its power: bridges, tunnels, further addresses, rules. Its wire stays, and
+    what is wrong with that."""
+    if not os.path.exists(f"/run/netns/{namespace}"):
+        return
+    for link in json.loads(run("ip", "-json", "-netns", namespace, "link", "show")):
+        if link["ifname"] not in ("lo", "eth0"):
+            # the other end of a pair may have taken it along, and some belong to the kernel
+            succeeds("ip", "-netns", namespace, "link", "delete", link["ifname"])
+    succeeds("ip", "-netns", namespace, "address", "flush", "dev", "eth0")
+    succeeds("ip", "netns", "exec", namespace, "nft", "flush", "ruleset")
+
+
 def disconnect(lab, index, namespace):
     succeeds("ip", "link", "delete", link_of(lab, index))
     succeeds("ip", "netns", "delete", namespace)
