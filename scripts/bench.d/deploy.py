@@ -32,7 +32,6 @@ def deploy(programs):
     demo = ROOT / "scripts/demo"
     environment = {**os.environ, "EGGO_BIN": str(programs), "EGGO_LOG": "eggo_install=debug"}
     subprocess.run([demo, "--down"], check=True, capture_output=True)
-    subprocess.run(["rm", "-rf", ROOT / "target/demo/state"], check=True)
     try:
         ended = subprocess.run([demo], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     finally:

@@ -17,6 +17,10 @@ pub struct AccessArgs {
     #[arg(long)]
     accept_new_host_keys: bool,
 
+    /// The file with the nodes' host keys [default: ~/.ssh/known_hosts, and the machine's]
+    #[arg(long, value_name = "FILE")]
+    known_hosts: Option<PathBuf>,
+
     /// Ask for the login password
     #[arg(long, conflicts_with = "password_file")]
     ask_password: bool,
@@ -47,8 +51,11 @@ impl AccessArgs {
         }
         let who = format!("sudo password of {} on the nodes: ", login.user);
         let sudo = secret(self.ask_sudo_password, self.sudo_password_file.as_deref(), &who)?;
-        let keys =
-            HostKeys::of_user().map_err(|error| Report::new(format!("cannot read known_hosts: {error}")))?;
+        let keys = match &self.known_hosts {
+            Some(file) => HostKeys::load(file, &[]),
+            None => HostKeys::of_user(),
+        };
+        let keys = keys.map_err(|error| Report::new(format!("cannot read known_hosts: {error}")))?;
         let keys = match (self.accept_new_host_keys, std::io::stdin().is_terminal()) {
             (true, _) => keys.accept_new(),
             (false, true) => keys.ask(Arc::new(Terminal)),

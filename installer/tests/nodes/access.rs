@@ -188,4 +188,11 @@ fn host_keys_unknown_asked_hashed_and_changed() {
         assert!(told.contains("known_hosts line 1") && told.contains("ssh-keygen -R"), "{told}");
     }
     assert_eq!(fs::read(&known).unwrap(), before, "a changed key is not written down");
+
+    // Another file knows nothing of it, and learns the key that is there now.
+    let other = sshd.at("other_hosts").display().to_string();
+    assert_eq!(facts(&sshd, &["--known-hosts", &other]).output().unwrap().status.code(), Some(4));
+    assert_in(&facts(&sshd, &["--known-hosts", &other, "--accept-new-host-keys"]).output().unwrap());
+    assert_in(&facts(&sshd, &["--known-hosts", &other]).output().unwrap());
+    assert_eq!(fs::read(&known).unwrap(), before);
 }

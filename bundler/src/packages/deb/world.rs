@@ -153,8 +153,13 @@ impl<'a> World<'a> {
     }
 
     fn record(&mut self, number: usize, record: &'a str, base: u64) {
-        let mut head = record.split('\n').next().unwrap_or("").split('\t');
-        let mut next = || head.next().unwrap_or("");
+        let (mut head, _) = lines(record);
+        let mut next = || {
+            let end = memchr::memchr(b'\t', head.as_bytes()).unwrap_or(head.len());
+            let field = &head[..end];
+            head = head.get(end + 1..).unwrap_or("");
+            field
+        };
         let (name, version, architecture, flags, rank) = (next(), next(), next(), next(), next());
         if architecture != self.options.architecture && architecture != "all" {
             return;
@@ -252,8 +257,8 @@ impl<'a> World<'a> {
     fn collect_provides(&mut self, first: usize) {
         for (number, package) in self.packages.iter().enumerate().skip(first) {
             // It stands before the others.
-            let first = package.record.split('\n').nth(1);
-            let Some(field) = first.and_then(|line| line.strip_prefix('P')) else { continue };
+            let (_, rest) = lines(package.record);
+            let Some(field) = rest.strip_prefix('P').map(|rest| lines(rest).0) else { continue };
             for target in groups(field).filter_map(Target::parse) {
                 let version = match target.version {
                     None => None,
@@ -509,6 +514,14 @@ impl World<'_> {
             None => "baseline".to_string(),
         };
         format!("`{} {}` ({place})", package.name, package.version)
+    }
+}
+
+/// The first line, and all others.
+fn lines(text: &str) -> (&str, &str) {
+    match memchr::memchr(b'\n', text.as_bytes()) {
+        Some(end) => (&text[..end], &text[end + 1..]),
+        None => (text, ""),
     }
 }
 
