@@ -43,6 +43,9 @@ impl KeyError {
     pub fn hint(&self) -> Option<String> {
         match self {
             KeyError::NotAKey { kind: "public", .. } => Some("a public key file ends in `.pub`".into()),
+            KeyError::NeedsPassword { .. } => {
+                Some("set EGGO_KEY_PASSWORD where nobody can be asked, or run it on a terminal".into())
+            }
             KeyError::NotAKey { .. } => Some("make a key with `eggo-bundle keygen` or `minisign -G`".into()),
             _ => None,
         }

@@ -16,7 +16,12 @@ pub struct Output {
 }
 
 impl Output {
+    /// A link is followed; what is there and no regular file stays as it is.
     pub fn create(target: &Path) -> io::Result<Self> {
+        let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_path_buf());
+        if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is there, and no regular file"));
+        }
         let folder = folder_of(target);
         let nameless = OpenOptions::new()
             .read(true)
@@ -122,5 +127,19 @@ mod tests {
         output.finish().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn links_are_followed_and_nothing_but_files_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(link.is_symlink());
+        for other in [folder.path(), Path::new("/dev/null")] {
+            assert!(Output::create(other).is_err_and(|error| error.to_string().contains("no regular file")));
+        }
     }
 }

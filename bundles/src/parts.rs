@@ -126,7 +126,27 @@ pub fn split(path: &Path, size: u64, folder: &Path, progress: &dyn Progress) -> 
         parts.push(part);
     }
     progress.finish(task);
+    remove_from(&base, parts.len() + 1)?;
     Ok(parts)
+}
+
+/// Parts of an earlier split into more would seem to belong to this one.
+fn remove_from(base: &Path, number: usize) -> Result<(), Error> {
+    for number in number..=MOST_PARTS {
+        let part = numbered(base, number);
+        if !part.is_file() {
+            break;
+        }
+        for path in [sidecar(&part), part] {
+            match std::fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::Write { path, source });
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Puts the parts together again into `out`, checking each that has a sidecar.
@@ -334,6 +354,11 @@ mod tests {
         let joined = folder.path().join("joined");
         assert_eq!(join(&parts[0], &joined, &Silent).unwrap(), 40_000);
         assert!(std::fs::read(&joined).unwrap() == bytes);
+
+        // Fewer parts than before: none of the old ones is left to spoil them.
+        let parts = split(&whole, 30_000, folder.path(), &Silent).unwrap();
+        assert_eq!(find(&parts[0]).unwrap().unwrap(), parts);
+        assert_eq!(join(&parts[0], &joined, &Silent).unwrap(), 40_000);
     }
 
     #[test]

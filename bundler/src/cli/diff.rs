@@ -23,7 +23,7 @@ pub struct Args {
     /// Write a delta to this file.
     #[arg(short, long, value_name = "DELTA")]
     output: Option<PathBuf>,
-    /// The key to sign the delta with.
+    /// The key to sign the delta with [default: as for `build`].
     #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
     key: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t)]
@@ -45,11 +45,12 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let sealed = new.delta_from(&old, &key).map_err(Error::from)?;
     let written = write(out, &sealed, &new, watch).map_err(Error::from)?;
     watch.note(&format!(
-        "wrote `{}`: {}, from {} to {}",
+        "wrote `{}`: {}, from {} to {}, signed by key {}",
         out.display(),
         Size(written.size),
         named(old.index()),
-        named(new.index())
+        named(new.index()),
+        key.public().id()
     ));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What is asked of a cluster that runs: its status, certificates, etcd's data.
 
-use super::Access;
 use super::survey::on_this_machine;
+use super::{Access, kept};
 use crate::cleanup::{self, CleanupHooks};
 use crate::cluster::certs::{self, Line};
 use crate::cluster::delete;
@@ -36,9 +36,11 @@ impl LifeRequest {
     /// so that one that is gone does not hide the others.
     fn cluster(self) -> Result<Cluster, Report> {
         let LifeRequest { config, access, state, events } = self;
-        if !state.is_dir() {
+        // An install that has not come to the cluster itself has none to ask about.
+        if kept::load(&state)?.is_none() {
             let message = format!("no cluster `{}` was installed from this machine", config.cluster_id);
-            return Err(Report::new(message).note(format!("there is no `{}`", state.display())));
+            let hint = "eggo-install BUNDLE -f deploy.yaml installs it; where it was installed from, `list` shows it";
+            return Err(Report::new(message).note(format!("looked in `{}`", state.display())).hinted(hint));
         }
         let journal = Journal::open(&state)?;
         let nodes =

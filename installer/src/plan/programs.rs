@@ -35,15 +35,21 @@ fn needed(config: &Config, host: &Host) -> Vec<&'static str> {
 }
 
 fn brings(node: &NodePlan, program: &str) -> bool {
-    let families: &[&str] = match program {
+    // Words in the names of packages that have it; distributions cut Kubernetes into different ones.
+    let words: &[&str] = match program {
         "containerd" => &["containerd", "docker"],
         "dockerd" => &["docker", "moby"],
-        program if program.starts_with("kube") => &["kube"],
+        "kubectl" => &["kubectl", "kubernetes-client"],
+        "kubelet" => &["kubelet", "kubernetes-node"],
+        "kube-proxy" => &["kube-proxy", "kubernetes-node"],
+        "kube-apiserver" => &["kube-apiserver", "kubernetes-master"],
+        "kube-controller-manager" => &["kube-controller-manager", "kubernetes-master"],
+        "kube-scheduler" => &["kube-scheduler", "kubernetes-master"],
         program => &[program],
     };
     let package = |name: &str| {
         let name = name.to_ascii_lowercase();
-        families.iter().any(|family| name.contains(family))
+        words.iter().any(|word| name.contains(word))
     };
     let in_items = node.items.iter().any(|wanted| match wanted.item.kind {
         Kind::Pkg => package(&wanted.item.name),

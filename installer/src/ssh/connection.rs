@@ -100,6 +100,13 @@ impl Connection {
                 .map_err(|_| failed(format!("no answer within {} s", CONNECT_TIMEOUT.as_secs())))?
                 .map_err(|error| failed(error.to_string()))?;
             socket.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
+            // A server speaks first. One that hangs would hold us for ever; a person who is asked about its key may think.
+            tokio::time::timeout(CONNECT_TIMEOUT, socket.peek(&mut [0]))
+                .await
+                .map_err(|_| {
+                    failed(format!("it says nothing within {} s; is that sshd?", CONNECT_TIMEOUT.as_secs()))
+                })?
+                .map_err(|error| failed(error.to_string()))?;
             client::connect_stream(config, socket, checker).await.map_err(|error| failed(error.to_string()))
         };
         let connected = connecting.await;
