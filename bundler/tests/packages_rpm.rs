@@ -32,7 +32,9 @@ fn compare(arch: Arch, repo: &str) {
     let Some(data) = data() else { return };
     let mut metadata = Metadata::default();
     let primary = data.join(repo).join("repodata/primary.xml.gz");
-    metadata.load(0, inflated(primary), |_, _, arch_name| runs(arch).contains(&arch_name)).unwrap();
+    metadata.adopt(0, Metadata::parse(inflated(primary)).unwrap(), |_, _, arch_name| {
+        runs(arch).contains(&arch_name)
+    });
     let world = World::new(
         metadata,
         vec![Repository { name: repo.into(), roots: vec![], signer: None, filelists: None }],

@@ -215,7 +215,7 @@ fn run_rpm(file: &Path) -> Result<(), String> {
          xmlns:rpm=\"http://linux.duke.edu/metadata/rpm\">{all}</metadata>"
     );
     let mut metadata = Metadata::default();
-    metadata.load(0, xml.as_bytes(), |_, _, _| true).unwrap();
+    metadata.adopt(0, Metadata::parse(xml.as_bytes()).unwrap(), |_, _, _| true);
     let installed: HashSet<u32> = (0..known.len() as u32).collect();
     let weak = if scenario.recommends { rpm::Weak::Follow } else { rpm::Weak::Ignore };
     let repository =

@@ -17,7 +17,6 @@ def rows(bench):
     if os.geteuid() != 0:
         bench.skip(f"{NAME}: only root can start hosts")
         return
-    bench.programs()
     programs = bench.programs()
     lines = deploy(programs)
     commands = sorted((end - took, end) for end, took in found(RAN, lines))

@@ -24,8 +24,8 @@ def rows(bench):
         return
     if os.geteuid() != 0 or not pathlib.Path("/usr/sbin/sshd").exists():
         return bench.skip("distribute needs root and sshd")
-    pack = bench.programs() / "examples/pack"
-    program = bench.programs() / "examples/distribute"
+    examples = bench.programs() / "examples"
+    pack, program = examples / "pack", examples / "distribute"
     farm = Farm(bench.work / "targets")
     try:
         if not wanted or any(wanted in name for name in names()[:-1]):

@@ -137,7 +137,7 @@ fn run(command: Command, watch: &Watch) -> Result<(), Report> {
     }
 }
 
-/// Ctrl-C leaves no half file behind, whatever the file system.
+/// Ctrl-C, SIGTERM and SIGHUP leave no half file behind, whatever the file system.
 fn clean_up_when_interrupted() {
     // Where interrupts are ignored (a job in the background), they stay so.
     let _ = ctrlc::try_set_handler(|| temporary::end_process(INTERRUPTED));

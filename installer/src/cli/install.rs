@@ -12,7 +12,6 @@ use crate::preflight::{self, Verdict};
 use eggo_terminal::Report;
 use serde_json::json;
 use std::io::IsTerminal as _;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Install a bundle: the same as `eggo-install BUNDLE`.
@@ -78,19 +77,15 @@ impl ChoiceArgs {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let confirm = Ask { yes: args.yes, format: global.format };
-    let (request, state) = request(args, global)?;
-    carry_out(request, &state, &confirm, global)
+    carry_out(args, false, global)
 }
 
-/// Installs, and says what came of it.
-pub fn carry_out(
-    request: InstallRequest,
-    state: &Path,
-    confirm: &Ask,
-    global: &Global,
-) -> Result<(), Report> {
-    let installed = runtime()?.block_on(operation::install(request, confirm))?;
+/// Installs, or joins to a cluster that is there, and says what came of it.
+pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Report> {
+    let confirm = Ask { yes: args.yes, format: global.format };
+    let (mut request, state) = request(args, global)?;
+    request.options.joining = joining;
+    let installed = runtime()?.block_on(operation::install(request, &confirm))?;
     match global.format {
         Format::Json => {
             let done = json!({"event": "done", "nodes": installed.nodes, "changed": installed.changed});

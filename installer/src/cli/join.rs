@@ -29,8 +29,5 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         [] => eprintln!("deploy.yaml has no new node; unfinished ones are finished"),
         names => eprintln!("joining {}", names.join(", ")),
     }
-    let confirm = install::Ask { yes: args.install.yes, format: global.format };
-    let (mut request, state) = install::request(args.install, global)?;
-    request.options.joining = true;
-    install::carry_out(request, &state, &confirm, global)
+    install::carry_out(args.install, true, global)
 }

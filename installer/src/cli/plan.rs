@@ -78,11 +78,11 @@ pub fn render(plan: &Plan) -> String {
     for node in &plan.nodes {
         text.push_str(&format!("{}: {}\n", node.name, node.steps.join(" → ")));
     }
-    let expecting = plan.nodes.iter().filter(|node| !node.expects.is_empty());
-    for (number, node) in expecting.enumerate() {
-        let title = "\nnot in the bundle, must be there already:\n";
-        let title = if number == 0 { title } else { "" };
-        text.push_str(&format!("{title}{}: {}\n", node.name, node.expects.join(", ")));
+    if plan.nodes.iter().any(|node| !node.expects.is_empty()) {
+        text.push_str("\nnot in the bundle, must be there already:\n");
+    }
+    for node in plan.nodes.iter().filter(|node| !node.expects.is_empty()) {
+        text.push_str(&format!("{}: {}\n", node.name, node.expects.join(", ")));
     }
     let (total, to_send) = (plan.bytes(), plan.nodes.iter().map(|node| node.bytes_to_send).sum::<u64>());
     let there = if to_send < total {

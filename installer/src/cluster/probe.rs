@@ -4,6 +4,7 @@
 use super::paths;
 use super::version::Version;
 use crate::config::Config;
+use crate::facts::PROGRAMS;
 use crate::remote::{Command, KEPT, quote};
 use base64::Engine as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,21 +42,6 @@ pub enum Cgroup {
     #[default]
     V2,
 }
-
-const PROGRAMS: [&str; 12] = [
-    "etcd",
-    "etcdctl",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubectl",
-    "kubelet",
-    "kube-proxy",
-    "containerd",
-    "dockerd",
-    "isulad",
-    "coredns",
-];
 
 /// The script; its output goes to [`Probe::parse`].
 pub fn command(config: &Config) -> Command {

@@ -224,13 +224,13 @@ struct Former(Vec<(String, String, String)>);
 impl Former {
     /// Where a node notes them until it is through. An upgrade that goes on where another was cut short
     /// finds new programs there already, and must still know the way back.
-    const NOTED: &str = "/var/lib/eggo/kept/former-programs";
+    const NOTED: &str = "former-programs";
 
     async fn of(cluster: &Cluster, node: &Node) -> Result<Self, Report> {
         let probe = node.probe(&cluster.config).await?;
         let paths: Vec<String> = probe.programs.values().map(|program| quote(&program.path)).collect();
         let script = format!(
-            "noted={}; [ -e $noted ] || {{ umask 077; mkdir -p {KEPT}; sha256sum {} 2>/dev/null > $noted.new || :\n\
+            "noted={KEPT}/{}; [ -e $noted ] || {{ umask 077; mkdir -p {KEPT}; sha256sum {} 2>/dev/null > $noted.new || :\n\
              mv $noted.new $noted; }}; cat $noted",
             Self::NOTED,
             paths.join(" ")
@@ -251,7 +251,7 @@ impl Former {
 
     /// The node is through, with the new programs or with its former ones.
     async fn forget(node: &Node) -> Result<(), Report> {
-        let script = format!("rm -f {}", Self::NOTED);
+        let script = format!("rm -f {KEPT}/{}", Self::NOTED);
         node.remote.run(Command::sh("forget the former programs", script)).await?;
         Ok(())
     }

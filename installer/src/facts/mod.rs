@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("gather.sh");
 pub const MODULES: [&str; 5] = ["br_netfilter", "overlay", "nf_conntrack", "ip_tables", "ip_vs"];
 
 /// Programs whose presence decides something.
-pub const TOOLS: [&str; 39] = [
+pub const TOOLS: [&str; 28] = [
     "tar",
     "sha256sum",
     "gzip",
@@ -33,7 +33,7 @@ pub const TOOLS: [&str; 39] = [
     "rpm",
     "dnf",
     "yum",
-    "containerd",
+    "nginx",
     "ctr",
     "docker",
     "isula",
@@ -48,17 +48,22 @@ pub const TOOLS: [&str; 39] = [
     "ip",
     "cmp",
     "stat",
-    "dockerd",
-    "isulad",
-    "nginx",
+];
+
+/// Programs of a cluster, which a bundle brings or a node has.
+pub const PROGRAMS: [&str; 12] = [
     "etcd",
-    "coredns",
+    "etcdctl",
     "kube-apiserver",
     "kube-controller-manager",
     "kube-scheduler",
     "kubectl",
     "kubelet",
     "kube-proxy",
+    "containerd",
+    "dockerd",
+    "isulad",
+    "coredns",
 ];
 
 /// A node as it was found. As JSON it also serves `eggo-bundle` as a baseline.
@@ -199,8 +204,8 @@ impl Facts {
 
 /// Asks a node for its facts.
 pub async fn gather(host: &dyn Host) -> Result<Facts, RemoteError> {
-    let script =
-        format!("wanted_modules='{}' wanted_tools='{}'\n{SCRIPT}", MODULES.join(" "), TOOLS.join(" "));
+    let tools = [&TOOLS[..], &PROGRAMS].concat().join(" ");
+    let script = format!("wanted_modules='{}' wanted_tools='{tools}'\n{SCRIPT}", MODULES.join(" "));
     let before = now();
     let command = Command::sh("look at the node", script).timeout(Duration::from_secs(180));
     let output = host.run(command).await?;

@@ -77,7 +77,7 @@ place() {
 
 pub(super) fn command(files: &[RemoteFile]) -> Command {
     let mut script = format!(
-        "umask 077; kept={KEPT}; mkdir -p \"$kept\"; find \"$kept\" -maxdepth 1 -name 'work.*' -mmin +60 -exec rm -rf {{}} +\n\
+        "umask 077; kept={KEPT}; mkdir -p \"$kept\"\n\
          work=$(mktemp -d \"$kept/work.XXXXXX\"); trap 'rm -rf \"$work\"' EXIT; trap 'exit 1' HUP INT PIPE TERM\n\
          tar -x -C \"$work\" -f - 2>&1 || {{ cat >/dev/null; exit 1; }}\numask 022\n{PLACE}"
     );

@@ -57,18 +57,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Adds the packages of a primary metadata file that `accept` takes, by name, version and arch.
-    pub fn load(
-        &mut self,
-        repo: u16,
-        primary: impl BufRead,
-        accept: impl Fn(&str, &str, &str) -> bool,
-    ) -> Result<(), xml::Error> {
-        self.adopt(repo, Self::parse(primary)?, accept);
-        Ok(())
-    }
-
-    /// Adds the packages of one repository's metadata in the same way.
+    /// Adds the packages of one repository's metadata that `accept` takes, by name, version and arch.
     pub fn adopt(&mut self, repo: u16, other: Self, accept: impl Fn(&str, &str, &str) -> bool) {
         let accepted: Vec<bool> = other
             .packages
@@ -84,46 +73,28 @@ impl Metadata {
             Some((0..words.count() as u32).map(|number| self.words.add(words.get(Word(number)))).collect())
         };
         let word = |word: Word| numbers.as_ref().map_or(word, |numbers| numbers[word.0 as usize]);
-        for (package, _) in packages.into_iter().zip(accepted).filter(|(_, accepted)| *accepted) {
-            let mut list = |range: &Range<u32>| {
+        for (mut package, _) in packages.into_iter().zip(accepted).filter(|(_, accepted)| *accepted) {
+            let Package { name, arch, evr, checksum_type, checksum, location, .. } = &mut package;
+            for place in [name, arch, evr, checksum_type, checksum, location] {
+                *place = word(*place);
+            }
+            let Package { provides, requires, conflicts, obsoletes, recommends, suggests, .. } = &mut package;
+            for list in [provides, requires, conflicts, obsoletes, recommends, suggests] {
                 let start = self.capabilities.len() as u32;
-                let taken = capabilities[range.start as usize..range.end as usize].iter();
+                let taken = capabilities[list.start as usize..list.end as usize].iter();
                 self.capabilities.extend(taken.map(|capability| Capability {
                     name: word(capability.name),
                     evr: word(capability.evr),
                     ..*capability
                 }));
-                start..self.capabilities.len() as u32
-            };
-            let [provides, requires, conflicts, obsoletes, recommends, suggests] = [
-                &package.provides,
-                &package.requires,
-                &package.conflicts,
-                &package.obsoletes,
-                &package.recommends,
-                &package.suggests,
-            ]
-            .map(&mut list);
+                *list = start..self.capabilities.len() as u32;
+            }
             let first_file = self.files.len() as u32;
             let taken = files[package.files.start as usize..package.files.end as usize].iter();
             self.files.extend(taken.map(|file| word(*file)));
-            self.packages.push(Package {
-                repo,
-                name: word(package.name),
-                arch: word(package.arch),
-                evr: word(package.evr),
-                checksum_type: word(package.checksum_type),
-                checksum: word(package.checksum),
-                size: package.size,
-                location: word(package.location),
-                provides,
-                requires,
-                conflicts,
-                obsoletes,
-                recommends,
-                suggests,
-                files: first_file..self.files.len() as u32,
-            });
+            package.files = first_file..self.files.len() as u32;
+            package.repo = repo;
+            self.packages.push(package);
         }
     }
 
@@ -445,7 +416,7 @@ pub(super) mod tests {
     #[test]
     fn reads_what_the_solver_needs() {
         let mut metadata = Metadata::default();
-        metadata.load(0, PRIMARY.as_bytes(), |_, _, _| true).unwrap();
+        metadata.adopt(0, Metadata::parse(PRIMARY.as_bytes()).unwrap(), |_, _, _| true);
         let package = &metadata.packages[0];
         assert_eq!(metadata.name(package), "a&b");
         assert_eq!(metadata.words.get(package.evr), "1:2.0-3");
@@ -458,10 +429,10 @@ pub(super) mod tests {
     #[test]
     fn entities_and_cut_files_are_refused() {
         let bomb = "<!DOCTYPE m [<!ENTITY a \"aaaa\">]><metadata>&a;</metadata>";
-        let error = Metadata::default().load(0, bomb.as_bytes(), |_, _, _| true).unwrap_err();
+        let error = Metadata::parse(bomb.as_bytes()).err().unwrap();
         assert!(matches!(error, xml::Error::DocType { .. }), "{error}");
         let cut = &PRIMARY[..PRIMARY.len() - 40];
-        assert!(Metadata::default().load(0, cut.as_bytes(), |_, _, _| true).is_err());
+        assert!(Metadata::parse(cut.as_bytes()).is_err());
     }
 
     #[test]

@@ -137,9 +137,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Metadata {
-        let mut metadata = Metadata::default();
-        metadata.load(0, super::super::metadata::tests::PRIMARY.as_bytes(), |_, _, _| true).unwrap();
-        metadata
+        Metadata::parse(super::super::metadata::tests::PRIMARY.as_bytes()).unwrap()
     }
 
     #[test]
