@@ -210,5 +210,6 @@ def run_kubernetes(options):
     chosen = kubernetes.COMPANIONS[:1] if options.versions == [kubernetes.DEBIAN_VERSION] else None
     if not options.versions or chosen:
         skipped += kubernetes.build_companions(chosen)
+    kubernetes.tidy()
     for reason in skipped:
         say(f"skipped {reason}")

@@ -19,7 +19,6 @@ from .settings import ARCHS, cache, jobs
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
 DEBIAN_VERSION = "1.20.2"
 CURRENT_VERSION = "1.34.4"  # the last ones whose kubelet runs on cgroup v1 without being asked to
-DEBIAN_GO = "/usr/lib/go-1.19"
 
 
 def programs(version, arch):
@@ -61,7 +60,7 @@ def from_debian(version, arch):
     object that holds a map ends with INTERNAL_ERROR. Debian's own reflect2 1.0.2 knows the new layout.
     `providerless` is upstream's own tag to leave the cloud providers out: a third less to compile.
     """
-    if not os.path.exists(f"{DEBIAN_GO}/bin/go"):
+    if not os.path.exists(gomodules.DEBIAN_GO):
         raise LabError("Go 1.19 of Debian is not installed (package `golang-1.19-go`)", hint="run scripts/setup lab")
     need("dpkg-source", "dpkg-dev")
     folder = cache("build", f"kubernetes-{version}")
@@ -76,7 +75,7 @@ def from_debian(version, arch):
     with open(os.path.join(folder, "version"), "w") as file:
         file.write(f"KUBE_GIT_COMMIT='lab'\nKUBE_GIT_TREE_STATE='clean'\nKUBE_GIT_VERSION='v{version}'\nKUBE_GIT_MAJOR='{major}'\nKUBE_GIT_MINOR='{minor}'\n")
     environment = {
-        "PATH": f"{DEBIAN_GO}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": folder, "GOPATH": gopath, "GOCACHE": cache("build", "gocache-1.19"),
+        "PATH": f"{os.path.dirname(gomodules.DEBIAN_GO)}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": folder, "GOPATH": gopath, "GOCACHE": cache("build", "gocache-1.19"),
         "GO111MODULE": "off", "GOFLAGS": f"-v -p={jobs()} -tags=providerless", "GOMAXPROCS": str(jobs()), "CGO_ENABLED": "0", "KUBE_GIT_VERSION_FILE": os.path.join(folder, "version"),
         "KUBE_BUILD_PLATFORMS": f"linux/{arch}", "SOURCE_DATE_EPOCH": "1610000000",
     }
@@ -173,6 +172,12 @@ def build_companion(one, arch):
         [gomodules.go(), "build", f"-ldflags={flags}", "-o", output, one.module + one.package], cwd=folder, env=environment,
     )
     keep(os.path.dirname(one.path(arch)), [output])
+
+
+def tidy():
+    """When all is built, nobody needs Go's own caches any more: gigabytes."""
+    if all(one.built() for one in COMPANIONS) and all(built(version, arch) for version in (DEBIAN_VERSION, CURRENT_VERSION) for arch in ARCHS):
+        shutil.rmtree(cache("build"), ignore_errors=True)
 
 
 # -- building and keeping -----------------------------------------------------------------------------------------------
