@@ -7,8 +7,10 @@ use crate::index::{Planned, index};
 use crate::manifest::Manifest;
 use crate::resolve::{self, Decided, LockMode};
 use crate::{files, images};
-use eggo_bundles::{Arch, Bundle, SecretKey, Verified, WriteError, Written};
-use eggo_bundles::{seal, seal_delta, write};
+use eggo_bundles::output::check_place;
+use eggo_bundles::sbom::Created;
+use eggo_bundles::{Arch, Bundle, Index, SecretKey, Verified, WriteError, Written};
+use eggo_bundles::{seal_created, write};
 use std::path::PathBuf;
 
 pub struct Options {
@@ -20,6 +22,8 @@ pub struct Options {
     pub out: Option<PathBuf>,
     /// The parent of the delta to build.
     pub base: Option<Bundle<Verified>>,
+    /// What the bill of materials says.
+    pub created: Created,
     pub key: SecretKey,
 }
 
@@ -29,7 +33,7 @@ pub struct Built {
     pub written: Written,
     pub decided: Decided,
     pub archs: Vec<Arch>,
-    pub items: usize,
+    pub index: Index,
 }
 
 /// How many corrupted files of the cache are replaced before the disk itself is to blame.
@@ -55,17 +59,19 @@ async fn once(options: &Options, mode: LockMode, tools: Tools<'_>) -> Result<Bui
     let manifest = Manifest::load(options.manifest.as_deref())?;
     let archs = options.archs.clone().unwrap_or_else(|| manifest.archs.clone());
 
+    let out = options.out.clone().unwrap_or_else(|| default_out(&manifest));
+    check_place(&out).map_err(|source| WriteError::Output { path: out.clone(), source })?;
+
     let decided = resolve::lock(&manifest, &archs, mode, tools).await?;
     let lock = decided.lock.clone().only(&archs);
     let sources = fetch(&manifest, &lock, tools).await?;
     let Planned { index, generated } = index(&lock, &sources.signers)?;
-    let sealed = match &options.base {
-        Some(base) => seal_delta(index, base.index(), &options.key)?,
-        None => seal(index, &options.key)?,
-    };
-    let out = options.out.clone().unwrap_or_else(|| default_out(&manifest));
+    let mut sealed = seal_created(index, options.created, &options.key)?;
+    if let Some(base) = &options.base {
+        sealed = sealed.delta_from(base.index(), &options.key);
+    }
     let written = write(&out, &sealed, &sources.with(generated), tools.progress)?;
-    Ok(Built { out, written, decided, archs, items: sealed.index().items.len() })
+    Ok(Built { out, written, decided, archs, index: sealed.index().clone() })
 }
 
 /// How the next attempt treats the lock, if one makes sense.

@@ -45,17 +45,34 @@ pub fn check<T: Readable>(bundle: &Bundle<T>) -> Result<Vec<Finding>, eggo_bundl
             check_addon(bundle, item, &mut missing)?;
         }
     }
-    if let Err(error) = proof::check(bundle) {
-        let notes = error.notes();
-        let why = if notes.is_empty() { String::new() } else { format!(": {}", notes.join("; ")) };
-        let arch = match &error {
-            proof::Error::Incomplete { arch, .. } => *arch,
-            _ => index.archs[0],
-        };
-        findings.insert(Finding { severity: Severity::Missing, arch, what: format!("{error}{why}") });
-    }
+    findings.extend(check_packages(bundle)?);
     findings.extend(one_sided(index));
     Ok(findings.into_iter().collect())
+}
+
+/// Packages can be installed with nothing but each other and the baseline. Where none is recorded,
+/// as in a bundle made of eggo's tarballs, what they need besides is for people to judge.
+fn check_packages<T: Readable>(bundle: &Bundle<T>) -> Result<Vec<Finding>, eggo_bundles::Error> {
+    let error = match proof::check(bundle) {
+        Ok(proven) => {
+            let open = proven.into_iter().filter(|sufficient| !sufficient.unproven.is_empty());
+            return Ok(open.map(|sufficient| without_baseline(&sufficient)).collect());
+        }
+        Err(error) => error.into_bundle()?,
+    };
+    let notes: Vec<String> = error.notes().iter().map(|note| note.trim().to_string()).collect();
+    let why = if notes.is_empty() { String::new() } else { format!(": {}", notes.join("; ")) };
+    let arch = match &error {
+        proof::Error::Incomplete { arch, .. } => *arch,
+        _ => bundle.index().archs[0],
+    };
+    Ok(vec![Finding { severity: Severity::Missing, arch, what: format!("{error}{why}") }])
+}
+
+fn without_baseline(sufficient: &proof::Sufficient) -> Finding {
+    let needs: Vec<String> = sufficient.unproven.iter().map(|need| format!("`{need}`")).collect();
+    let what = format!("no baseline is recorded: targets must have {}", needs.join(", "));
+    Finding { severity: Severity::Doubtful, arch: sufficient.arch, what }
 }
 
 /// Every blob of every image is there, and the layout that runtimes load can be made.

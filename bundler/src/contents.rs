@@ -1,8 +1,10 @@
 //! What an index holds, counted: per arch and kind, what is shared, what differs from another.
 
 use eggo_bundles::{Arch, Digest, Index, Item, Kind};
+use eggo_terminal::Size;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 
 /// One arch's items of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,6 +17,8 @@ pub struct Row {
     pub size: u64,
     /// Of that size, what other rows hold too.
     pub shared: u64,
+    /// Of that size, what lies in this bundle itself and not only in a delta's parent.
+    pub carried: u64,
 }
 
 pub fn rows(index: &Index) -> Vec<Row> {
@@ -37,6 +41,7 @@ pub fn rows(index: &Index) -> Vec<Row> {
             files: items.len(),
             size: items.iter().map(|item| item.size).sum(),
             shared: shared.map(|item| item.size).sum(),
+            carried: items.iter().filter(|item| index.carries(item)).map(|item| item.size).sum(),
         }
     };
     groups.into_iter().map(row).collect()
@@ -48,6 +53,36 @@ pub fn sizes(index: &Index) -> (u64, u64) {
     let all = index.items.iter().map(|item| item.size).sum();
     let once = index.items.iter().filter(|item| seen.insert(item.sha256)).map(|item| item.size).sum();
     (all, once)
+}
+
+/// What a delta carries itself, of all that it and its parent make up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    pub files: usize,
+    pub of: usize,
+    /// Equal content counts once.
+    pub bytes: u64,
+}
+
+/// `None` for a full bundle.
+pub fn carried(index: &Index) -> Option<Share> {
+    index.parent?;
+    let files = || index.items.iter().filter(|item| item.link.is_none());
+    let carried: Vec<&Item> = files().filter(|item| index.carries(item)).collect();
+    let once: HashMap<Digest, u64> = carried.iter().map(|item| (item.sha256, item.size)).collect();
+    Some(Share { files: carried.len(), of: files().count(), bytes: once.values().sum() })
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.files {
+            0 => write!(f, "carries nothing, all {} files are taken from its parent", self.of),
+            files => {
+                let bytes = Size(self.bytes);
+                write!(f, "carries {files} of {} files, {bytes}; the rest is taken from its parent", self.of)
+            }
+        }
+    }
 }
 
 /// A thing that came, went or changed from one bundle to another.

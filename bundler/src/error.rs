@@ -67,10 +67,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of a file of a release or an export that could not be written; for `map_err`.
+    /// Of a file of a release or an export that could not be written; for `map_err`. What is wrong
+    /// with the bundle it is made from is told as that.
     pub fn unwritten(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let path = path.to_path_buf();
-        move |source| Error::Release { path, source }
+        move |error| match error.downcast() {
+            Ok(bundle) => Error::Bundle(bundle),
+            Err(source) => Error::Release { path, source },
+        }
     }
 }
 
@@ -125,11 +129,8 @@ impl Explain for Error {
             Error::Write(error) => error.hint(),
             Error::Key(error) => error.hint(),
             Error::Bundle(error) => error.hint(),
-            Error::Release { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                Some("free some space or write to another disk".to_string())
-            }
+            Error::Release { path, source } => eggo_bundles::output::hint(path, source),
             Error::BadPackage { .. } => None,
-            Error::Release { .. } => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Why something is in a lock: the shortest chain of who asked for it.
+//! Why something is in a lock: the shortest chain of who asked for it, and who else did.
 
 use crate::lock::{Lock, LockedPackage};
 use eggo_bundles::Arch;
@@ -14,6 +14,8 @@ pub struct Chain {
     pub arch: Option<Arch>,
     /// From the thing itself to the one that the manifest asks for, and last the manifest's words.
     pub required_by: Vec<String>,
+    /// Who needs the thing itself besides the first of the chain.
+    pub also_required_by: Vec<String>,
 }
 
 /// A chain for each arch that has it.
@@ -28,6 +30,7 @@ pub fn chains(lock: &Lock, name: &str) -> Vec<Chain> {
             version: file.version.clone(),
             arch: Some(file.arch),
             required_by: vec!["the manifest".to_string()],
+            also_required_by: Vec::new(),
         });
     }
     for image in lock.images.iter().filter(|image| image.name == name || is_short_for(name, &image.name)) {
@@ -35,7 +38,8 @@ pub fn chains(lock: &Lock, name: &str) -> Vec<Chain> {
             name: image.name.clone(),
             version: image.manifest.oci(),
             arch: Some(image.arch),
-            required_by: image.required_by.iter().map(|by| manifest_or(by)).collect(),
+            required_by: image.required_by.first().map(|by| manifest_or(by)).into_iter().collect(),
+            also_required_by: image.required_by.iter().skip(1).map(|by| manifest_or(by)).collect(),
         });
     }
     for addon in lock.addons.iter().filter(|addon| addon.name == name) {
@@ -44,6 +48,7 @@ pub fn chains(lock: &Lock, name: &str) -> Vec<Chain> {
             version: addon.sha256.oci(),
             arch: None,
             required_by: vec!["the manifest".to_string()],
+            also_required_by: Vec::new(),
         });
     }
     chains
@@ -65,11 +70,9 @@ fn package_chain(lock: &Lock, package: &LockedPackage) -> Chain {
     let mut waiting: VecDeque<(&LockedPackage, Vec<String>)> = VecDeque::from([(package, Vec::new())]);
     let mut required_by = Vec::new();
     while let Some((current, path)) = waiting.pop_front() {
-        let roots: Vec<&str> =
-            current.required_by.iter().filter(|by| by.starts_with("role ")).map(String::as_str).collect();
-        if !roots.is_empty() {
+        if let Some(root) = root(current) {
             required_by = path;
-            required_by.push(format!("the manifest, {}", roots.join(", ")));
+            required_by.push(root);
             break;
         }
         for by in &current.required_by {
@@ -77,17 +80,44 @@ fn package_chain(lock: &Lock, package: &LockedPackage) -> Chain {
                 && seen.insert(next.name.as_str())
             {
                 let mut path = path.clone();
-                path.push(format!("{} {}", next.name, next.version));
+                path.push(named(next));
                 waiting.push_back((next, path));
             }
         }
     }
+    let others = package.required_by.iter().filter_map(|by| by_name.get(by.as_str())).map(|by| named(by));
+    let also_required_by = others.filter(|other| required_by.first() != Some(other)).collect();
     Chain {
         name: package.name.clone(),
         version: package.version.clone(),
         arch: Some(package.arch),
         required_by,
+        also_required_by,
     }
+}
+
+/// Who asks for a package that no other package asks for.
+fn root(package: &LockedPackage) -> Option<String> {
+    let roles: Vec<&str> =
+        package.required_by.iter().filter(|by| by.starts_with("role ")).map(String::as_str).collect();
+    match roles.as_slice() {
+        [] if package.required_by.iter().any(|by| by == "baseline") => {
+            Some("the baseline, which has one that cannot stay".to_string())
+        }
+        [] => None,
+        roles => Some(format!("the manifest, {}", roles.join(", "))),
+    }
+}
+
+fn named(package: &LockedPackage) -> String {
+    format!("{} {}", package.name, package.version)
+}
+
+/// The name of a baseline that has this package, so that no bundle needs to.
+pub fn baseline_with<'a>(lock: &'a Lock, name: &str) -> Option<&'a str> {
+    let has = |line: &String| line.split(' ').next() == Some(name);
+    let baseline = lock.baselines.iter().find(|baseline| baseline.packages.iter().any(has));
+    baseline.map(|baseline| baseline.name.as_str())
 }
 
 fn manifest_or(by: &str) -> String {
@@ -109,6 +139,9 @@ impl fmt::Display for Chain {
         }
         for by in &self.required_by {
             writeln!(f, "  required by {by}")?;
+        }
+        if !self.also_required_by.is_empty() {
+            writeln!(f, "  also required by {}", self.also_required_by.join(", "))?;
         }
         Ok(())
     }

@@ -168,12 +168,8 @@ fn run_deb(file: &Path) -> Result<(), String> {
         let (relation, version) = limit?;
         Some(deb::Pin { name: name.into(), relation, version: version.into() })
     });
-    let options = deb::Options {
-        architecture: "amd64".into(),
-        recommends: scenario.recommends,
-        pins: pins.collect(),
-        assumed: Vec::new(),
-    };
+    let options =
+        deb::Options { architecture: "amd64".into(), recommends: scenario.recommends, pins: pins.collect() };
     let mut world = deb::World::new(&indexes, options);
     let installed = scenario.installed.iter();
     world.install(installed.map(|p| (p.name.as_str(), p.version.as_str(), p.architecture.as_deref())));

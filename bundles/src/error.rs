@@ -15,6 +15,8 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` is not an eggo bundle", path.display())]
     NotABundle { path: PathBuf },
+    #[error("`{}` is empty", path.display())]
+    Empty { path: PathBuf },
     #[error("`{}` is cut short or has bytes behind its end: {why}", path.display())]
     Tail { path: PathBuf, why: BadTable },
     #[error("`{}` is not trusted: {why}", path.display())]
@@ -83,6 +85,7 @@ impl Error {
     pub fn is_untrusted(&self) -> bool {
         match self {
             Error::NotABundle { .. }
+            | Error::Empty { .. }
             | Error::Tail { .. }
             | Error::Distrust { .. }
             | Error::Index { .. }
@@ -108,6 +111,13 @@ impl Error {
                 Some(format!("if you know who owns key {id}, give its file with `--pubkey`"))
             }
             Error::Index { why, .. } => why.hint(),
+            Error::NotABundle { .. } => Some(
+                "a download or copy that was cut can look like this: compare its size with the original"
+                    .into(),
+            ),
+            Error::Empty { .. } => {
+                Some("copy the bundle again, or look at the command that should have sent it".into())
+            }
             Error::Tail { .. }
             | Error::Refused { why: Refusal::Checksum(_) | Refusal::Member { .. }, .. } => {
                 Some("copy the bundle again; compare its size and sha256 with the original".into())
@@ -115,8 +125,9 @@ impl Error {
             Error::NeedsBase { .. } => {
                 Some("give the parent with `--base`, or `eggo-bundle merge` the two".into())
             }
+            Error::NotADelta { .. } => Some("it is a full bundle: it needs no parent".into()),
             Error::WrongBase { .. } => Some("a delta fits only the bundle it was made from".into()),
-            Error::Write { source, .. } => crate::output::hint(source),
+            Error::Write { path, source } => crate::output::hint(path, source),
             Error::Part(bad) => bad.hint(),
             _ => None,
         }

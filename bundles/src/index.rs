@@ -183,6 +183,11 @@ impl Index {
         Self { parent: None, carried: Vec::new(), ..self.clone() }
     }
 
+    /// Whether the content of `item` lies in this bundle itself and not only in a delta's parent.
+    pub fn carries(&self, item: &Item) -> bool {
+        self.parent.is_none() || item.link.is_some() || self.carried.binary_search(&item.sha256).is_ok()
+    }
+
     pub fn item(&self, path: &str) -> Option<&Item> {
         self.items.iter().find(|item| item.path == path)
     }

@@ -30,5 +30,5 @@ pub use error::{Error, Refusal};
 pub use index::{Image, Index, Item, Kind, Role, Source};
 pub use keys::{KeyPair, PublicKey, SecretKey, TrustedKeys};
 pub use reader::{Bundle, Readable, Untrusted, Unverified, Verified};
-pub use seal::{Sealed, seal, seal_delta};
+pub use seal::{Sealed, seal, seal_created};
 pub use writer::{Content, Store, WriteError, Written, write};

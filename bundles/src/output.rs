@@ -30,11 +30,12 @@ impl Output {
             .custom_flags(rustix::fs::OFlags::TMPFILE.bits() as i32)
             .open(folder);
         let target = target.to_path_buf();
-        // Without /proc a nameless file can never get a name.
-        if let Ok(file) = nameless
-            && proc_path(&file).exists()
-        {
-            return Ok(Self { file, target, named: None });
+        match nameless {
+            // Without /proc a nameless file can never get a name.
+            Ok(file) if proc_path(&file).exists() => return Ok(Self { file, target, named: None }),
+            // It would be no better with a name.
+            Err(error) if is_in_the_way(&error) => return Err(error),
+            _ => {}
         }
         let (file, known) = Temporary::make(|| temporary(&target), tempfile::NamedTempFile::path)?;
         let (file, path) = file.into_parts();
@@ -66,15 +67,34 @@ pub fn write_whole(target: &Path, bytes: &[u8]) -> io::Result<()> {
     output.finish()
 }
 
-/// What to do about a disk that does not take a file.
-pub fn hint(error: &io::Error) -> Option<String> {
+/// Fails where no file could be written, before there is one: what it takes to make its content
+/// may have taken an hour.
+pub fn check_place(target: &Path) -> io::Result<()> {
+    Output::create(target).map(drop)
+}
+
+/// What to do about a place that does not take a file.
+pub fn hint(target: &Path, error: &io::Error) -> Option<String> {
+    let folder = folder_of(target);
     match error.kind() {
-        io::ErrorKind::StorageFull => Some("free some space or write to another disk".into()),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("free some space or write to another disk".into())
+        }
         io::ErrorKind::FileTooLarge => Some(
             "this disk takes no file of that size; write it elsewhere and use `eggo-bundle split`".into(),
         ),
+        io::ErrorKind::NotFound if !folder.exists() => {
+            Some(format!("make the folder `{}` first, or name another place", folder.display()))
+        }
+        _ if is_in_the_way(error) => Some("name a place that you can write to".into()),
         _ => None,
     }
+}
+
+/// Whether the place itself is wrong, for files with and without a name.
+fn is_in_the_way(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied | ReadOnlyFilesystem)
 }
 
 fn folder_of(target: &Path) -> &Path {
@@ -91,6 +111,8 @@ fn temporary(target: &Path) -> io::Result<tempfile::NamedTempFile> {
         .suffix(".tmp")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(folder_of(target))
+        // Its own words tell of a name that nobody has typed.
+        .map_err(|error| error.kind().into())
 }
 
 fn proc_path(file: &File) -> PathBuf {
@@ -141,5 +163,23 @@ mod tests {
         for other in [folder.path(), Path::new("/dev/null")] {
             assert!(Output::create(other).is_err_and(|error| error.to_string().contains("no regular file")));
         }
+    }
+
+    #[test]
+    fn a_place_that_takes_no_file_is_told_without_temporary_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let missing = folder.path().join("no/such");
+        let hint_for = |target: &Path| {
+            let error = check_place(target).unwrap_err();
+            assert!(!error.to_string().contains(".tmp"), "{error}");
+            hint(target, &error).unwrap()
+        };
+        let expected = format!("make the folder `{}` first, or name another place", missing.display());
+        assert_eq!(hint_for(&missing.join("bundle.tar.gz")), expected);
+        assert_eq!(hint_for(&file.join("bundle.tar.gz")), "name a place that you can write to");
+        assert_eq!(hint_for(Path::new("/proc/bundle.tar.gz")), "name a place that you can write to");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -97,6 +97,7 @@ pub fn split(path: &Path, size: u64, folder: &Path, progress: &dyn Progress) -> 
     if count > MOST_PARTS as u64 {
         return Err(BadPart::TooMany { size }.into());
     }
+    std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_path_buf(), source })?;
     let base = folder.join(path.file_name().unwrap_or_default());
     let task = progress.start("splitting", Some(length));
     let mut parts = Vec::new();
@@ -298,7 +299,10 @@ impl Parts {
         let size = files.first().map_or(0, |file| file.length);
         for (position, file) in files.iter().enumerate() {
             let is_last = position + 1 == files.len();
-            if file.length == 0 || file.length > size || (file.length < size && !is_last) {
+            if file.length == 0 {
+                return Err(Error::Empty { path: paths[position].clone() });
+            }
+            if file.length > size || (file.length < size && !is_last) {
                 let path = paths[position].clone();
                 return Err(BadPart::Length { path, found: file.length, expected: size }.into());
             }

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::index::{Index, Item};
 use crate::keys::{PublicKey, SecretKey, TrustedKeys};
 use crate::rules::{self, LONGEST_INDEX, LONGEST_SIGNATURE};
-use crate::seal::{self, Sealed};
+use crate::seal::Sealed;
 use crate::{Digest, sbom};
 use archive::Archive;
 use std::path::Path;
@@ -215,6 +215,11 @@ impl Bundle<Verified> {
     pub fn key(&self) -> &PublicKey {
         &self.state.key
     }
+
+    /// The same, as one that nobody vouches for: beside another of that kind.
+    pub fn untrusted(self) -> Bundle<Untrusted> {
+        Bundle { state: Untrusted { opened: self.state.opened } }
+    }
 }
 
 impl<T: Readable> Bundle<T> {
@@ -249,11 +254,6 @@ impl<T: Readable> Bundle<T> {
     /// The length of the file, or of all parts together.
     pub fn size(&self) -> u64 {
         self.opened().archive.source.length()
-    }
-
-    /// Whether the content of `item` lies in this file itself and not only in a delta's parent.
-    pub fn carries(&self, item: &Item) -> bool {
-        item.link.is_some() || self.opened().contents.entries.carrier(item).is_some()
     }
 
     /// How many bytes the content of `item` takes in the file; 0 if another entry has it.
@@ -321,7 +321,7 @@ impl<T: Readable> Bundle<T> {
 
     /// The delta from `base` to this bundle, ready to be written with this bundle as its store.
     pub fn delta_from(&self, base: &Bundle<T>, key: &SecretKey) -> Result<Sealed, Error> {
-        Ok(seal::delta(self.sealed()?, base.index(), key))
+        Ok(self.sealed()?.delta_from(base.index(), key))
     }
 
     fn opened(&self) -> &Arc<Opened> {

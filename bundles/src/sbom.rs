@@ -1,11 +1,13 @@
 //! The bill of materials, made from the index alone: SPDX 2.3 and CycloneDX 1.5, both JSON.
 //!
-//! Deterministic: no time of building. SPDX demands a creation time, so it is the epoch.
+//! Deterministic: no time of building. SPDX demands a creation time: the one that is given, or the epoch.
 
+mod created;
 mod cyclonedx;
 mod purl;
 mod spdx;
 
+pub use created::Created;
 pub use cyclonedx::cyclonedx;
 pub use spdx::spdx;
 

@@ -1,10 +1,11 @@
 //! Sealing: an index becomes final, gets its bill of materials and its signature.
 
+use crate::Digest;
 use crate::entries::{Entries, Front};
 use crate::index::{Index, Sbom};
 use crate::keys::SecretKey;
 use crate::rules::{self, BadIndex};
-use crate::{Digest, sbom};
+use crate::sbom::{self, Created};
 use std::collections::BTreeSet;
 
 /// Everything of a bundle but the content of its items.
@@ -19,35 +20,34 @@ pub struct Sealed {
 
 /// Sorts the items, adds the bill of materials, and signs. The index is checked like a foreign one.
 pub fn seal(index: Index, key: &SecretKey) -> Result<Sealed, BadIndex> {
-    let (index, sbom) = finish(index)?;
+    seal_created(index, Created::default(), key)
+}
+
+/// As [`seal`], with the time that the bill of materials names.
+pub fn seal_created(index: Index, created: Created, key: &SecretKey) -> Result<Sealed, BadIndex> {
+    let (index, sbom) = finish(index, created)?;
     let bytes = index.to_bytes();
     let signature = key.sign(&bytes, &comment(&index));
     Ok(Sealed { index, bytes, signature, full_signature: None, sbom })
 }
 
-/// Seals a delta: `index` lists the full new bundle, `base` is the full index of its parent.
-pub fn seal_delta(index: Index, base: &Index, key: &SecretKey) -> Result<Sealed, BadIndex> {
-    let full = seal(index, key)?;
-    Ok(delta(full, base, key))
-}
-
-/// Makes the delta from `base` to a bundle that is sealed already, by whomever.
-pub(crate) fn delta(full: Sealed, base: &Index, key: &SecretKey) -> Sealed {
-    let base = base.full();
-    let had: BTreeSet<Digest> = contents(&base);
-    let index = Index {
-        parent: Some(Digest::of(&base.to_bytes())),
-        carried: contents(&full.index).difference(&had).copied().collect(),
-        ..full.index
-    };
-    let bytes = index.to_bytes();
-    let signature = key.sign(&bytes, &comment(&index));
-    Sealed { index, bytes, signature, full_signature: Some(full.signature), sbom: full.sbom }
-}
-
 impl Sealed {
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The delta from `base` to this full bundle, whoever sealed that.
+    pub fn delta_from(self, base: &Index, key: &SecretKey) -> Sealed {
+        let base = base.full();
+        let had: BTreeSet<Digest> = contents(&base);
+        let index = Index {
+            parent: Some(Digest::of(&base.to_bytes())),
+            carried: contents(&self.index).difference(&had).copied().collect(),
+            ..self.index
+        };
+        let bytes = index.to_bytes();
+        let signature = key.sign(&bytes, &comment(&index));
+        Sealed { index, bytes, signature, full_signature: Some(self.signature), sbom: self.sbom }
     }
 
     /// The exact bytes of `eggo-bundle.json`.
@@ -80,12 +80,12 @@ impl Sealed {
     }
 }
 
-fn finish(mut index: Index) -> Result<(Index, Vec<u8>), BadIndex> {
+fn finish(mut index: Index, created: Created) -> Result<(Index, Vec<u8>), BadIndex> {
     index.items.sort_by(|a, b| a.path.cmp(&b.path));
     index.archs.sort();
     index.parent = None;
     index.carried = Vec::new();
-    let sbom = sbom::spdx(&index);
+    let sbom = sbom::spdx(&index, created);
     index.sbom = Some(Sbom { size: sbom.len() as u64, sha256: Digest::of(&sbom) });
     rules::check(&index)?;
     Ok((index, sbom))

@@ -110,7 +110,7 @@ impl WriteError {
                 "the file changed after it was looked at; remove `{}` and build again",
                 file.display()
             )),
-            Self::Output { source, .. } => output::hint(source),
+            Self::Output { path, source } => output::hint(path, source),
             _ => None,
         }
     }

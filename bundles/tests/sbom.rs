@@ -2,7 +2,8 @@
 
 mod made;
 
-use eggo_bundles::{sbom, seal};
+use eggo_bundles::sbom::{self, Created};
+use eggo_bundles::{seal, seal_created};
 use made::{Sample, key};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -16,7 +17,10 @@ fn spdx_lists_every_package_binary_and_image_once() {
     let sample = Sample::small();
     let sealed = seal(sample.index.clone(), key()).unwrap();
     let document = parse(sealed.sbom());
-    assert_eq!(sealed.sbom(), sbom::spdx(sealed.index()));
+    assert_eq!(sealed.sbom(), sbom::spdx(sealed.index(), Created::default()));
+    assert_eq!(document["creationInfo"]["created"], "1970-01-01T00:00:00Z");
+    let dated = seal_created(sample.index.clone(), "1704067200".parse().unwrap(), key()).unwrap();
+    assert_eq!(parse(dated.sbom())["creationInfo"]["created"], "2024-01-01T00:00:00Z");
     let packages = document["packages"].as_array().unwrap();
     let ids: BTreeSet<&str> = packages.iter().map(|package| package["SPDXID"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), packages.len());

@@ -1,4 +1,5 @@
-use super::keys;
+use super::diff;
+use super::keys::SealArgs;
 use super::lock::{ManifestArgs, tell};
 use super::network::NetworkArgs;
 use super::open::TrustArgs;
@@ -24,10 +25,9 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     manifest: ManifestArgs,
-    /// The minisign key to sign with [default: ~/.config/eggo/bundle.key, made on first use].
-    #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
-    key: Option<PathBuf>,
-    /// The file to write [default: NAME-VERSION.tar.gz].
+    #[command(flatten)]
+    seal: SealArgs,
+    /// The file to write, which is replaced if it is there [default: NAME-VERSION.tar.gz].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Change nothing in the lock, and fail if it is missing or stale.
@@ -45,7 +45,7 @@ pub struct Args {
 pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
     // A manifest that cannot be read is no reason to make a key.
     let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
-    let key = keys::signing_key(args.key.as_deref(), watch)?;
+    let key = args.seal.key(watch)?;
     let base = match &args.base {
         // Our own key vouches for the parent, too.
         Some(path) => Some(args.trust.verified_by(path, key.public())?),
@@ -54,11 +54,12 @@ pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
     let (http, cache) = args.network.open_for(&manifest)?;
     let tools = Tools { http: &http, cache: &cache, progress: watch };
     let options = Options {
+        archs: args.manifest.archs(),
         manifest: args.manifest.manifest,
-        archs: args.manifest.arch,
         lock: if args.locked { LockMode::Locked } else { LockMode::Reuse },
         out: args.output,
         base,
+        created: args.seal.created,
         key,
     };
     let built = super::block_on(build::build(&options, tools))??;
@@ -70,9 +71,10 @@ pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
         "wrote `{}`: {}, {} items for {}, signed by key {}",
         built.out.display(),
         Size(built.written.size),
-        built.items,
+        built.index.items.len(),
         archs.join(" and "),
         options.key.public().id()
     ));
+    diff::tell(&built.index, watch);
     Ok(())
 }

@@ -1,5 +1,5 @@
 use super::open::{TrustArgs, with_bundle};
-use super::output::{self, Format};
+use super::output::{self, Format, FormatArgs};
 use crate::check::{self, Severity};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
@@ -11,19 +11,26 @@ use std::path::PathBuf;
 /// Every image of every addon, every layer, every package's requirement, for every arch.
 /// `verify` checks the bytes; this checks that nothing points outside.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  eggo-bundle check k8s.tar.gz
+  eggo-bundle check k8s-delta.tar.gz --base k8s-1.20.1.tar.gz")]
 pub struct Args {
     bundle: PathBuf,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    /// The parent of a delta, for what it takes from there.
+    #[arg(long, value_name = "BUNDLE")]
+    base: Option<PathBuf>,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     trust: TrustArgs,
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
-    let opened = args.trust.opened(&args.bundle, watch)?;
+    let opened = args.trust.opened_on(&args.bundle, args.base.as_deref(), watch)?;
     let findings = with_bundle!(&opened, bundle => check::check(bundle)).map_err(Error::from)?;
     let missing = findings.iter().filter(|finding| finding.severity == Severity::Missing).count();
-    match args.format {
+    match args.format.get() {
         Format::Json => output::json(&findings)?,
         Format::Text => {
             for finding in &findings {
@@ -36,13 +43,15 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         }
     }
     if missing > 0 {
+        let things = if missing == 1 { "thing is" } else { "things are" };
         return Err(Report::new(format!(
-            "`{}` is not complete: {missing} things are missing",
+            "`{}` is not complete: {missing} {things} missing",
             args.bundle.display()
         ))
         .hinted("add what is missing to the manifest, and build again")
         .exit(Exit::User));
     }
-    watch.note(&format!("`{}` is complete", args.bundle.display()));
+    let whole = if args.base.is_some() { " together with its parent" } else { "" };
+    watch.note(&format!("`{}` is complete{whole}", args.bundle.display()));
     Ok(())
 }

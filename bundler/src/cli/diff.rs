@@ -1,9 +1,9 @@
 use super::keys;
 use super::open::{TrustArgs, with_bundle};
-use super::output::{self, Format};
+use super::output::{self, Format, FormatArgs};
 use crate::contents::{self, Difference};
 use crate::error::Error;
-use eggo_bundles::progress::Progress as _;
+use eggo_bundles::progress::Progress;
 use eggo_bundles::{Index, write};
 use eggo_terminal::{Report, Size, Table, Watch};
 use std::path::PathBuf;
@@ -20,14 +20,14 @@ Examples:
 pub struct Args {
     old: PathBuf,
     new: PathBuf,
-    /// Write a delta to this file.
+    /// Write a delta to this file, which is replaced if it is there.
     #[arg(short, long, value_name = "DELTA")]
     output: Option<PathBuf>,
     /// The key to sign the delta with [default: as for `build`].
     #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
     key: Option<PathBuf>,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     trust: TrustArgs,
 }
@@ -52,12 +52,22 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         named(new.index()),
         key.public().id()
     ));
+    tell(sealed.index(), watch);
     Ok(())
+}
+
+/// What is said of a delta that was written: that it is one, and how much of a bundle.
+pub fn tell(index: &Index, progress: &dyn Progress) {
+    match contents::carried(index) {
+        Some(share) if share.files == 0 => progress.note(&format!("warning: the delta {share}")),
+        Some(share) => progress.note(&format!("the delta {share}")),
+        None => {}
+    }
 }
 
 fn show(args: &Args, old: &Index, new: &Index) -> Result<(), Report> {
     let differences = contents::differences(old, new);
-    match args.format {
+    match args.format.get() {
         Format::Json => output::json(&differences),
         Format::Text if differences.is_empty() => output::print("nothing differs\n"),
         Format::Text => output::print(&table(&differences).to_string()),

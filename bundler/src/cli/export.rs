@@ -16,15 +16,18 @@ pub struct Args {
     /// In eggo's layout: pkg/ bin/ file/ dir/ image/.
     #[arg(long, required = true)]
     eggo: bool,
-    /// The folder to write to; it is made if it is not there.
+    /// The folder to write to; it is made if it is not there, and tarballs in it are replaced.
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
+    /// The parent of a delta, for what it takes from there.
+    #[arg(long, value_name = "BUNDLE")]
+    base: Option<PathBuf>,
     #[command(flatten)]
     trust: TrustArgs,
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
-    let opened = args.trust.opened(&args.bundle, watch)?;
+    let opened = args.trust.opened_on(&args.bundle, args.base.as_deref(), watch)?;
     let files = with_bundle!(&opened, bundle => eggo::export(bundle, &args.output, watch))?;
     let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
     output::print(&lines)

@@ -1,4 +1,5 @@
 use super::open::{TrustArgs, is_pipe, pipe_takes_no_base, with_bundle};
+use crate::contents;
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
 use eggo_bundles::reader::Selection;
@@ -18,7 +19,8 @@ Examples:
 pub struct Args {
     bundle: PathBuf,
     /// The folder to unpack into; it is made if it is not there.
-    #[arg(short = 'C', long, value_name = "DIR", default_value = ".")]
+    // `-o`, as other commands have it, is taken too.
+    #[arg(short = 'C', long, short_alias = 'o', alias = "output", value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// Files and folders of the bundle [default: everything].
     paths: Vec<String>,
@@ -36,27 +38,26 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
             Selection::Paths(args.paths.iter().map(|path| path.trim_end_matches('/').to_string()).collect())
         }
     };
-    let extracted = match &args.base {
-        base if is_pipe(&args.bundle) => {
-            pipe_takes_no_base(base.as_deref())?;
-            args.trust.opened_pipe(watch)?.extract(&args.directory, &selection, watch)
-        }
-        None => {
-            let opened = args.trust.opened(&args.bundle, watch)?;
-            with_bundle!(&opened, bundle => bundle.extract(&args.directory, &selection, watch))
-        }
-        Some(base) => {
-            let base = args.trust.verified(base)?;
-            let bundle = args.trust.verified(&args.bundle)?.with_base(&base).map_err(Error::from)?;
-            bundle.extract(&args.directory, &selection, watch)
-        }
-    }
-    .map_err(Error::from)?;
+    let (extracted, share) = if is_pipe(&args.bundle) {
+        pipe_takes_no_base(args.base.as_deref())?;
+        let (pipe, _) = args.trust.opened_pipe(watch)?;
+        let share = contents::carried(pipe.index());
+        (pipe.extract(&args.directory, &selection, watch), share)
+    } else {
+        let opened = args.trust.opened_on(&args.bundle, args.base.as_deref(), watch)?;
+        with_bundle!(&opened, bundle => {
+            (bundle.extract(&args.directory, &selection, watch), contents::carried(bundle.index()))
+        })
+    };
+    let extracted = extracted.map_err(Error::from)?;
     watch.note(&format!(
         "unpacked {} files, {}, into `{}`",
         extracted.files,
         Size(extracted.bytes),
         args.directory.display()
     ));
+    if let (Some(share), None, true) = (share, &args.base, args.paths.is_empty()) {
+        watch.note(&format!("the delta {share}; `--base` unpacks that too"));
+    }
     Ok(())
 }

@@ -1,11 +1,12 @@
-use super::keys;
+use super::keys::SealArgs;
 use super::network::NetworkArgs;
 use crate::Tools;
 use crate::eggo::{self, Tarball};
 use crate::error::Error;
 use crate::fetch::Sources;
+use eggo_bundles::output::check_place;
 use eggo_bundles::progress::Progress as _;
-use eggo_bundles::{Arch, seal, write};
+use eggo_bundles::{Arch, WriteError, seal_created, write};
 use eggo_terminal::{Report, Size, Watch};
 use std::path::PathBuf;
 
@@ -27,10 +28,9 @@ pub struct Args {
     /// The version of the bundle.
     #[arg(long, default_value = "0")]
     version: String,
-    /// The key to sign with [default: ~/.config/eggo/bundle.key, made on first use].
-    #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
-    key: Option<PathBuf>,
-    /// The file to write [default: NAME-VERSION.tar.gz].
+    #[command(flatten)]
+    seal: SealArgs,
+    /// The file to write, which is replaced if it is there [default: NAME-VERSION.tar.gz].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -38,15 +38,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
-    let key = keys::signing_key(args.key.as_deref(), watch)?;
+    let default = || PathBuf::from(format!("{}-{}.tar.gz", args.name, args.version));
+    let out = args.output.clone().unwrap_or_else(default);
+    let unwritten = |source| Error::from(WriteError::Output { path: out.clone(), source });
+    check_place(&out).map_err(unwritten)?;
+    let key = args.seal.key(watch)?;
     let (http, cache) = args.network.open()?;
     let tools = Tools { http: &http, cache: &cache, progress: watch };
     let imported = super::block_on(eggo::import(&args.name, &args.version, &args.tarballs, tools))??;
     let sources = Sources::of_cache(&cache, imported.generated);
     let items = imported.index.items.len();
-    let sealed = seal(imported.index, &key).map_err(Error::from)?;
-    let default = || PathBuf::from(format!("{}-{}.tar.gz", args.name, args.version));
-    let out = args.output.clone().unwrap_or_else(default);
+    let sealed = seal_created(imported.index, args.seal.created, &key).map_err(Error::from)?;
     let written = write(&out, &sealed, &sources, watch).map_err(Error::from)?;
     watch.note(&format!("wrote `{}`: {}, {items} items", out.display(), Size(written.size)));
     Ok(())

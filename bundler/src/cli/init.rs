@@ -1,3 +1,4 @@
+use eggo_bundles::output::hint;
 use eggo_bundles::progress::Progress as _;
 use eggo_terminal::{Report, Watch};
 use std::io::Write;
@@ -17,8 +18,9 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&args.file);
     file.and_then(|mut file| file.write_all(MANIFEST.as_bytes())).map_err(|error| {
         let report = Report::new(format!("cannot write `{}`: {error}", args.file.display()));
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => report.hinted("name another file"),
+        match (error.kind(), hint(&args.file, &error)) {
+            (std::io::ErrorKind::AlreadyExists, _) => report.hinted("name another file"),
+            (_, Some(hint)) => report.hinted(hint),
             _ => report,
         }
     })?;

@@ -1,7 +1,7 @@
 use super::open::{TrustArgs, is_pipe, with_bundle};
-use super::output::{self, Format};
+use super::output::{self, Format, FormatArgs};
 use crate::contents;
-use eggo_bundles::{Arch, Digest, Index, Item, Kind, Role};
+use eggo_bundles::{Arch, Digest, Index, Item, Kind, PublicKey, Role};
 use eggo_terminal::{Report, Size, Table, Watch};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 /// Show what is inside of a bundle
 ///
-/// `-` reads from standard input, as far as the index.
+/// Reads no more than the index, and says whether a trusted key signed it; `verify` reads all.
+/// `-` reads from standard input. Of a delta it also shows what the delta carries itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,29 +20,46 @@ Examples:
 pub struct Args {
     bundle: PathBuf,
     /// Every file, as a tree.
-    #[arg(long, conflicts_with = "format")]
+    #[arg(long, conflicts_with_all = ["format", "json"])]
     tree: bool,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     trust: TrustArgs,
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     if is_pipe(&args.bundle) {
-        let pipe = args.trust.opened_pipe(watch)?;
-        return show(args, pipe.index(), pipe.identity(), None);
+        let (pipe, key) = args.trust.opened_pipe(watch)?;
+        return show(args, &Seen::of(pipe.index(), pipe.identity(), key.as_ref(), None));
     }
     let opened = args.trust.opened(&args.bundle, watch)?;
-    with_bundle!(&opened, bundle => show(args, bundle.index(), bundle.identity(), Some(bundle.size())))
+    with_bundle!(&opened, bundle => {
+        show(args, &Seen::of(bundle.index(), bundle.identity(), opened.key(), Some(bundle.size())))
+    })
 }
 
-/// `size` is that of the file, if it is one.
-fn show(args: &Args, index: &Index, identity: Digest, size: Option<u64>) -> Result<(), Report> {
-    match args.format {
-        Format::Json => output::json(&Listing::of(index)),
-        Format::Text if args.tree => output::print(&tree(index)),
-        Format::Text => output::print(&summary(index, identity, size)),
+/// What is known of a bundle without reading its content.
+struct Seen<'a> {
+    index: &'a Index,
+    identity: Digest,
+    /// The trusted key that signed it.
+    key: Option<String>,
+    /// That of the file, if it is one.
+    size: Option<u64>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(index: &'a Index, identity: Digest, key: Option<&PublicKey>, size: Option<u64>) -> Self {
+        Self { index, identity, key: key.map(PublicKey::id), size }
+    }
+}
+
+fn show(args: &Args, seen: &Seen<'_>) -> Result<(), Report> {
+    match args.format.get() {
+        Format::Json => output::json(&Listing::of(seen)),
+        Format::Text if args.tree => output::print(&tree(seen.index)),
+        Format::Text => output::print(&summary(seen)),
     }
 }
 
@@ -53,6 +71,8 @@ struct Listing<'a> {
     version: &'a str,
     archs: &'a [Arch],
     parent: Option<Digest>,
+    verified: bool,
+    key: Option<&'a str>,
     items: Vec<Line<'a>>,
 }
 
@@ -67,10 +87,13 @@ struct Line<'a> {
     sha256: Digest,
     roles: &'a [Role],
     dst: Option<&'a str>,
+    /// Whether it lies in this file, and not only in a delta's parent.
+    carried: bool,
 }
 
 impl<'a> Listing<'a> {
-    fn of(index: &'a Index) -> Self {
+    fn of(seen: &'a Seen<'_>) -> Self {
+        let index = seen.index;
         let line = |item: &'a Item| Line {
             path: &item.path,
             arch: item.arch,
@@ -81,6 +104,7 @@ impl<'a> Listing<'a> {
             sha256: item.sha256,
             roles: &item.roles,
             dst: item.dst.as_deref(),
+            carried: index.carries(item),
         };
         Listing {
             format: index.format,
@@ -88,36 +112,31 @@ impl<'a> Listing<'a> {
             version: &index.version,
             archs: &index.archs,
             parent: index.parent,
+            verified: seen.key.is_some(),
+            key: seen.key.as_deref(),
             items: index.items.iter().map(line).collect(),
         }
     }
 }
 
-fn summary(index: &Index, identity: Digest, size: Option<u64>) -> String {
+fn summary(seen: &Seen<'_>) -> String {
+    let Seen { index, identity, key, size } = seen;
     let mut text = format!("{} {}", index.name, index.version);
     let archs: Vec<&str> = index.archs.iter().map(|arch| arch.as_str()).collect();
     text.push_str(&format!(" for {}", archs.join(" and ")));
     if let Some(size) = size {
-        text.push_str(&format!(", {} in the file", Size(size)));
+        text.push_str(&format!(", {} in the file", Size(*size)));
     }
-    text.push_str(&format!("\nindex  {identity}\n"));
-    if let Some(parent) = index.parent {
-        text.push_str(&format!("parent {parent} (this is a delta)\n"));
+    text.push_str(&match key {
+        Some(key) => format!("\nverified, signed by key {key}\n"),
+        None => "\nnot verified: no trusted key signed it\n".to_string(),
+    });
+    text.push_str(&format!("index  {identity}\n"));
+    if let (Some(parent), Some(share)) = (index.parent, contents::carried(index)) {
+        text.push_str(&format!("parent {parent}\nthis is a delta: it {share}\n"));
     }
     text.push('\n');
-
-    let mut table = Table::new(["ARCH", "KIND", "THINGS", "FILES", "SIZE", "SHARED"]).right(&[2, 3, 4, 5]);
-    for row in contents::rows(index) {
-        table.row([
-            row.arch.to_string(),
-            row.kind.to_string(),
-            row.things.to_string(),
-            row.files.to_string(),
-            Size(row.size).to_string(),
-            if row.shared == 0 { "-".to_string() } else { Size(row.shared).to_string() },
-        ]);
-    }
-    text.push_str(&table.to_string());
+    text.push_str(&table(index).to_string());
     let (all, once) = contents::sizes(index);
     text.push_str(&format!("\n{} in all, {} after what is shared is counted once\n", Size(all), Size(once)));
 
@@ -127,6 +146,31 @@ fn summary(index: &Index, identity: Digest, size: Option<u64>) -> String {
         images.iter().for_each(|image| text.push_str(&format!("  {image}\n")));
     }
     text
+}
+
+/// Of a delta, with what it carries itself.
+fn table(index: &Index) -> Table {
+    let mut header = vec!["ARCH", "KIND", "THINGS", "FILES", "SIZE", "SHARED"];
+    if index.parent.is_some() {
+        header.push("CARRIED");
+    }
+    let mut table = Table::new(header).right(&[2, 3, 4, 5, 6]);
+    let some = |size: u64| if size == 0 { "-".to_string() } else { Size(size).to_string() };
+    for row in contents::rows(index) {
+        let mut cells = vec![
+            row.arch.to_string(),
+            row.kind.to_string(),
+            row.things.to_string(),
+            row.files.to_string(),
+            Size(row.size).to_string(),
+            some(row.shared),
+        ];
+        if index.parent.is_some() {
+            cells.push(some(row.carried));
+        }
+        table.row(cells);
+    }
+    table
 }
 
 fn tree(index: &Index) -> String {
@@ -143,7 +187,8 @@ fn tree(index: &Index) -> String {
         }
         let what = match &item.link {
             Some(target) => format!("{file} -> {target}"),
-            None => format!("{file}  {}", Size(item.size)),
+            None if index.carries(item) => format!("{file}  {}", Size(item.size)),
+            None => format!("{file}  {}  (in the parent)", Size(item.size)),
         };
         text.push_str(&format!("{:indent$}{what}\n", "", indent = 2 * open.len()));
     }
@@ -186,10 +231,14 @@ mod tests {
     #[test]
     fn json_always_has_every_key() {
         let index = Index::new("n", "1", Arch::ALL.to_vec()).with_items(vec![item("amd64/dir/x/b")]);
-        let value = serde_json::to_value(Listing::of(&index)).unwrap();
+        let seen = Seen::of(&index, Digest::of(b""), None, None);
+        let value = serde_json::to_value(Listing::of(&seen)).unwrap();
         let keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["format", "name", "version", "archs", "parent", "items"]);
+        assert_eq!(keys, ["format", "name", "version", "archs", "parent", "verified", "key", "items"]);
         let keys: Vec<&str> = value["items"][0].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["path", "arch", "kind", "name", "version", "size", "sha256", "roles", "dst"]);
+        assert_eq!(
+            keys,
+            ["path", "arch", "kind", "name", "version", "size", "sha256", "roles", "dst", "carried"]
+        );
     }
 }

@@ -1,3 +1,4 @@
+use super::output::ForceArgs;
 use crate::error::Error;
 use eggo_bundles::parts;
 use eggo_bundles::progress::Progress as _;
@@ -12,9 +13,11 @@ Example:
 pub struct Args {
     /// The first part; the others lie beside it.
     first: PathBuf,
-    /// [default: the parts' name without its number, here].
+    /// The file to write [default: the parts' name without its number, here].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
@@ -22,6 +25,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         Some(out) => out.clone(),
         None => PathBuf::from(args.first.with_extension("").file_name().unwrap_or_default()),
     };
+    args.force.keep(&out)?;
     let size = parts::join(&args.first, &out, watch).map_err(Error::from)?;
     watch.note(&format!("wrote `{}`: {}", out.display(), Size(size)));
     Ok(())

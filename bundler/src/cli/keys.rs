@@ -1,12 +1,32 @@
 //! Which key signs, and where the default one lives.
 
 use crate::error::Error;
+use clap::Args;
 use eggo_bundles::progress::Progress;
+use eggo_bundles::sbom::Created;
 use eggo_bundles::{KeyPair, SecretKey, TrustedKeys};
 use eggo_terminal::Report;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// Flags of the commands that seal a new bundle.
+#[derive(Debug, Args)]
+pub struct SealArgs {
+    /// The minisign key to sign with [default: ~/.config/eggo/bundle.key, made on first use].
+    #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
+    key: Option<PathBuf>,
+    /// When the bill of materials says that it was made, in seconds since 1970. Not the time of
+    /// building, which would make each build another one.
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", default_value = "0")]
+    pub created: Created,
+}
+
+impl SealArgs {
+    pub fn key(&self, progress: &dyn Progress) -> Result<SecretKey, Report> {
+        signing_key(self.key.as_deref(), progress)
+    }
+}
 
 /// The key file `named` or, if none is, the user's own, which is made on first use.
 pub fn signing_key(named: Option<&Path>, progress: &dyn Progress) -> Result<SecretKey, Report> {

@@ -1,5 +1,5 @@
 use super::network::NetworkArgs;
-use super::output::{self, Format};
+use super::output::{self, Format, FormatArgs};
 use crate::Tools;
 use crate::error::Error;
 use crate::lock::{Change, changes};
@@ -8,6 +8,7 @@ use crate::resolve::{self, Decided, LockMode};
 use eggo_bundles::Arch;
 use eggo_bundles::progress::Progress;
 use eggo_terminal::{Report, Table, Watch};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Flags of the commands that read a manifest.
@@ -18,7 +19,15 @@ pub struct ManifestArgs {
     pub manifest: Option<PathBuf>,
     /// For which machines: amd64 (x86_64), arm64 (aarch64) [default: those of the manifest].
     #[arg(long, value_name = "ARCH", value_delimiter = ',')]
-    pub arch: Option<Vec<Arch>>,
+    arch: Option<Vec<Arch>>,
+}
+
+impl ManifestArgs {
+    /// Each of the named archs once, whatever order they were typed in.
+    pub fn archs(&self) -> Option<Vec<Arch>> {
+        let archs: Option<BTreeSet<Arch>> = self.arch.as_ref().map(|archs| archs.iter().copied().collect());
+        archs.map(Vec::from_iter)
+    }
 }
 
 /// Decide on exact versions, urls and digests, and record them beside the manifest
@@ -38,8 +47,8 @@ pub struct Args {
     /// Write nothing; fail if the lock is missing or stale.
     #[arg(long, conflicts_with = "dry_run")]
     locked: bool,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     network: NetworkArgs,
 }
@@ -48,19 +57,19 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
     let (http, cache) = args.network.open_for(&manifest)?;
     let tools = Tools { http: &http, cache: &cache, progress: watch };
-    let archs = args.manifest.arch.as_ref().unwrap_or(&manifest.archs);
+    let archs = args.manifest.archs().unwrap_or_else(|| manifest.archs.clone());
     let mode = match (args.dry_run, args.locked) {
         (true, _) => LockMode::DryRun,
         (_, true) => LockMode::Locked,
         _ => LockMode::Update,
     };
-    let decided = super::block_on(resolve::lock(&manifest, archs, mode, tools))??;
+    let decided = super::block_on(resolve::lock(&manifest, &archs, mode, tools))??;
     if mode == LockMode::Locked {
         watch.note(&format!("`{}` is fresh", manifest.lock_file().display()));
         return Ok(());
     }
     let changes = changes(decided.before.as_ref(), &decided.lock);
-    match args.format {
+    match args.format.get() {
         Format::Json => output::json(&changes)?,
         Format::Text if changes.is_empty() => watch.note("nothing changed"),
         Format::Text => output::print(&table(&changes).to_string())?,

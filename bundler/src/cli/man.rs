@@ -1,4 +1,5 @@
 use super::{Cli, output};
+use crate::error::Error;
 use clap::CommandFactory;
 use eggo_terminal::Report;
 use std::path::PathBuf;
@@ -12,11 +13,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Report> {
-    let failed = |error: std::io::Error| Report::new(format!("cannot write the manual: {error}"));
+    let failed = |error: std::io::Error| Report::new(format!("cannot print the manual: {error}"));
     match &args.output {
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-            clap_mangen::generate_to(Cli::command(), folder).map_err(failed)
+            let written = std::fs::create_dir_all(folder)
+                .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+            written.map_err(|error| Error::unwritten(folder)(error).into())
         }
         None => {
             let mut page = Vec::new();

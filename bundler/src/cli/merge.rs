@@ -1,4 +1,5 @@
 use super::open::TrustArgs;
+use super::output::ForceArgs;
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
 use eggo_bundles::write;
@@ -16,13 +17,17 @@ pub struct Args {
     /// Further deltas build on the ones before.
     #[arg(required = true)]
     delta: Vec<PathBuf>,
+    /// The file to write.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    #[command(flatten)]
+    force: ForceArgs,
     #[command(flatten)]
     trust: TrustArgs,
 }
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+    args.force.keep(&args.output)?;
     let mut bundle = args.trust.verified(&args.base)?;
     for delta in &args.delta {
         bundle = args.trust.verified(delta)?.with_base(&bundle).map_err(Error::from)?;

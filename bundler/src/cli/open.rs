@@ -40,6 +40,23 @@ pub enum Opened {
     Untrusted(Bundle<Untrusted>),
 }
 
+impl Opened {
+    /// The trusted key that signed it.
+    pub fn key(&self) -> Option<&PublicKey> {
+        match self {
+            Opened::Verified(bundle) => Some(bundle.key()),
+            Opened::Untrusted(_) => None,
+        }
+    }
+
+    fn without_trust(self) -> Bundle<Untrusted> {
+        match self {
+            Opened::Verified(bundle) => bundle.untrusted(),
+            Opened::Untrusted(bundle) => bundle,
+        }
+    }
+}
+
 /// Runs the same code on either kind of bundle.
 macro_rules! with_bundle {
     ($opened:expr, $bundle:ident => $body:expr) => {
@@ -81,6 +98,25 @@ impl TrustArgs {
         }
     }
 
+    /// As [`TrustArgs::opened`], with the parent of a delta where one is given. What nobody vouches
+    /// for makes up nothing that somebody does.
+    pub fn opened_on(
+        &self,
+        path: &Path,
+        base: Option<&Path>,
+        progress: &dyn Progress,
+    ) -> Result<Opened, Report> {
+        let opened = self.opened(path, progress)?;
+        let Some(base) = base else { return Ok(opened) };
+        let both = match (opened, self.opened(base, progress)?) {
+            (Opened::Verified(bundle), Opened::Verified(base)) => {
+                bundle.with_base(&base).map(Opened::Verified)
+            }
+            (bundle, base) => bundle.without_trust().with_base(&base.without_trust()).map(Opened::Untrusted),
+        };
+        both.map_err(|error| Error::from(error).into())
+    }
+
     /// As [`TrustArgs::verified`], from standard input, with the key that signed.
     pub fn verified_pipe(&self) -> Result<(OpenPipe, PublicKey), Report> {
         let keys = self.keys()?;
@@ -91,18 +127,19 @@ impl TrustArgs {
         opened.map_err(|error| Error::from(error).into())
     }
 
-    /// As [`TrustArgs::opened`], from standard input.
-    pub fn opened_pipe(&self, progress: &dyn Progress) -> Result<OpenPipe, Report> {
+    /// As [`TrustArgs::opened`], from standard input, with the trusted key that signed.
+    pub fn opened_pipe(&self, progress: &dyn Progress) -> Result<(OpenPipe, Option<PublicKey>), Report> {
         let keys = self.keys()?;
         let pipe = stdin().map_err(Error::from)?;
-        let opened = match pipe.signer(&keys) {
+        let signer = pipe.signer(&keys);
+        let opened = match &signer {
             Err(eggo_bundles::Error::Distrust { why, .. }) if self.pubkey.is_empty() => {
                 progress.note(&format!("warning: `{PIPE}` is not verified: {why}"));
                 pipe.without_trust()
             }
             _ => pipe.verify(&keys),
         };
-        opened.map_err(|error| Error::from(error).into())
+        Ok((opened.map_err(Error::from)?, signer.ok()))
     }
 
     fn keys(&self) -> Result<TrustedKeys, Report> {

@@ -1,9 +1,10 @@
 //! Data on stdout.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use eggo_terminal::Report;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
@@ -11,6 +12,39 @@ pub enum Format {
     #[default]
     Text,
     Json,
+}
+
+#[derive(Debug, Args)]
+pub struct FormatArgs {
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// What many other programs call `--format json`.
+    #[arg(long, hide = true, conflicts_with = "format")]
+    json: bool,
+}
+
+impl FormatArgs {
+    pub fn get(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ForceArgs {
+    /// Replace the file if it is there.
+    #[arg(long)]
+    force: bool,
+}
+
+impl ForceArgs {
+    /// For what was put together once and may have no second copy.
+    pub fn keep(&self, file: &Path) -> Result<(), Report> {
+        if self.force || !file.exists() {
+            return Ok(());
+        }
+        Err(Report::new(format!("`{}` is there already", file.display()))
+            .hinted("name another file with `-o`, or replace it with `--force`"))
+    }
 }
 
 /// Prints text; a reader that has seen enough (`| head`) is no error.

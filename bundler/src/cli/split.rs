@@ -17,7 +17,7 @@ pub struct Args {
     /// The size of a part: 700M, 4G (4G gives the largest file that FAT32 takes).
     #[arg(long, default_value = "4G", value_parser = size)]
     size: u64,
-    /// The folder for the parts [default: where the bundle is].
+    /// The folder for the parts, made if it is not there [default: where the bundle is].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

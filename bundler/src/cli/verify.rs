@@ -1,5 +1,5 @@
 use super::open::{TrustArgs, is_pipe, pipe_takes_no_base};
-use super::output::{self, Format};
+use super::output::{self, Format, FormatArgs};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
 use eggo_bundles::{Index, PublicKey};
@@ -24,8 +24,8 @@ pub struct Args {
     base: Option<PathBuf>,
     #[command(flatten)]
     trust: TrustArgs,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 #[derive(Serialize)]
@@ -34,6 +34,8 @@ struct Verdict {
     version: String,
     key: String,
     items: usize,
+    /// Those whose content was read: of a delta without its parent, what it carries itself.
+    checked: usize,
     size: u64,
 }
 
@@ -42,12 +44,16 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         true => verify_pipe(args, watch)?,
         false => verify_file(args, watch)?,
     };
-    match args.format {
+    match args.format.get() {
         Format::Json => output::json(&verdict),
         Format::Text => {
-            let Verdict { name, version, key, items, .. } = verdict;
+            let Verdict { name, version, key, items, checked, .. } = verdict;
+            let items = match checked == items {
+                true => format!("{items} items"),
+                false => format!("{checked} of {items} items (`--base` checks those of its parent too)"),
+            };
             watch.note(&format!(
-                "`{}` is sound: {name} {version}, {items} items, signed by key {key}",
+                "`{}` is sound: {name} {version}, {items}, signed by key {key}",
                 args.bundle.display()
             ));
             Ok(())
@@ -61,7 +67,11 @@ fn verify_file(args: &Args, watch: &Watch) -> Result<Verdict, Report> {
         bundle = bundle.with_base(&args.trust.verified(base)?).map_err(Error::from)?;
     }
     bundle.verify_all(watch).map_err(Error::from)?;
-    Ok(Verdict::new(bundle.index(), bundle.key(), bundle.size()))
+    let mut verdict = Verdict::new(bundle.index(), bundle.key(), bundle.size());
+    if args.base.is_some() {
+        verdict.checked = verdict.items;
+    }
+    Ok(verdict)
 }
 
 fn verify_pipe(args: &Args, watch: &Watch) -> Result<Verdict, Report> {
@@ -79,6 +89,7 @@ impl Verdict {
             version: index.version.clone(),
             key: key.id(),
             items: index.items.len(),
+            checked: index.items.iter().filter(|item| index.carries(item)).count(),
             size,
         }
     }

@@ -1,4 +1,4 @@
-use super::output::{self, Format};
+use super::output::{self, Format, FormatArgs};
 use crate::error::Error;
 use crate::lock::Lock;
 use crate::manifest::Manifest;
@@ -21,8 +21,8 @@ pub struct Args {
     /// Only for this arch.
     #[arg(long, value_name = "ARCH")]
     arch: Option<Arch>,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub fn run(args: &Args) -> Result<(), Report> {
@@ -35,12 +35,15 @@ pub fn run(args: &Args) -> Result<(), Report> {
     chains.retain(|chain| args.arch.is_none_or(|arch| chain.arch.is_none_or(|of| of == arch)));
     if chains.is_empty() {
         let report = Report::new(format!("`{}` is not in `{}`", args.name, file.display()));
-        return Err(match why::nearest(&lock, &args.name) {
-            Some(near) => report.hinted(format!("did you mean `{near}`?")),
-            None => report,
+        return Err(match (why::baseline_with(&lock, &args.name), why::nearest(&lock, &args.name)) {
+            (Some(baseline), _) => {
+                report.hinted(format!("targets have it: it is in the baseline `{baseline}`"))
+            }
+            (None, Some(near)) => report.hinted(format!("did you mean `{near}`?")),
+            (None, None) => report,
         });
     }
-    match args.format {
+    match args.format.get() {
         Format::Json => output::json(&chains),
         Format::Text => output::print(&chains.iter().map(Chain::to_string).collect::<String>()),
     }

@@ -25,7 +25,7 @@ pub fn export<T: Readable>(
         let mut output = Output::create(&path).map_err(Error::unwritten(&path))?;
         let items = bundle.index().items.iter().filter(|item| item.arch == *arch);
         let task = progress.start(tarball_name(*arch), Some(items.map(|item| item.size).sum()));
-        let result = tarball(bundle, *arch, output.file(), &|bytes| progress.advance(task, bytes));
+        let result = tarball(bundle, *arch, (output.file(), folder), &|bytes| progress.advance(task, bytes));
         progress.finish(task);
         result.map_err(Error::unwritten(&path))?;
         output.finish().map_err(Error::unwritten(&path))?;
@@ -37,7 +37,7 @@ pub fn export<T: Readable>(
 fn tarball<T: Readable>(
     bundle: &Bundle<T>,
     arch: Arch,
-    out: &std::fs::File,
+    (out, folder): (&std::fs::File, &Path),
     advance: &dyn Fn(u64),
 ) -> io::Result<()> {
     let mut tar = tar::Builder::new(GzEncoder::new(io::BufWriter::new(out), Compression::fast()));
@@ -55,7 +55,9 @@ fn tarball<T: Readable>(
     for image in bundle.index().images.iter().filter(|image| image.arch == arch) {
         let layout =
             Layout::of_index(bundle.index(), arch, |other| other == image).map_err(io::Error::other)?;
-        let archive = docker_archive(bundle, arch, &layout, advance)?;
+        // Where the tarball goes there is room, in the folder for temporary files perhaps not.
+        let mut archive = tempfile::tempfile_in(folder)?;
+        docker_archive(&mut archive, bundle, arch, &layout, advance)?;
         let name = format!("image/{}.tar", image.name.replace(['/', ':', '@'], "_"));
         let mut header = header(0o644, archive.metadata()?.len());
         tar.append_data(&mut header, name, &archive)?;
@@ -65,14 +67,14 @@ fn tarball<T: Readable>(
 
 /// One image as `docker save` writes it. Its length must be known before the tarball goes on.
 fn docker_archive<T: Readable>(
+    archive: &mut std::fs::File,
     bundle: &Bundle<T>,
     arch: Arch,
     layout: &Layout,
     advance: &dyn Fn(u64),
-) -> io::Result<std::fs::File> {
-    let mut archive = tempfile::tempfile()?;
+) -> io::Result<()> {
     let items: HashMap<_, _> = blob_items(bundle.index(), arch).collect();
-    let mut tar = tar::Builder::new(io::BufWriter::new(&mut archive));
+    let mut tar = tar::Builder::new(io::BufWriter::new(&mut *archive));
     for (name, bytes) in &layout.files {
         tar.append_data(&mut header(0o644, bytes.len() as u64), name, bytes.as_slice())?;
     }
@@ -82,8 +84,7 @@ fn docker_archive<T: Readable>(
         advance(*size);
     }
     tar.into_inner()?.flush()?;
-    archive.rewind()?;
-    Ok(archive)
+    archive.rewind()
 }
 
 fn append_item<T: Readable>(

@@ -9,7 +9,7 @@ use crate::lock::LockedPackage;
 use crate::manifest::{self, Manifest, PackageRequest};
 use eggo_bundles::index::{Baseline, PackageFormat};
 use eggo_bundles::{Arch, Digest};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Chains of dependencies are followed depth first.
 const STACK: usize = 64 << 20;
@@ -43,6 +43,8 @@ pub struct Locked {
     pub baselines: Vec<Baseline>,
     /// With [`Scope::Known`]: what was asked for and is not known here, with who asked.
     pub unknown: BTreeSet<(String, String)>,
+    /// What each of those was probably meant to be.
+    pub near: BTreeMap<String, String>,
 }
 
 impl Locked {
@@ -50,6 +52,7 @@ impl Locked {
         self.packages.extend(other.packages);
         self.baselines.extend(other.baselines);
         self.unknown.extend(other.unknown);
+        self.near.extend(other.near);
     }
 }
 
@@ -79,8 +82,12 @@ pub fn decide(
         .filter_map(|(id, chosen)| lock_package(catalog, &requests, arch, *id, chosen))
         .collect();
     let baselines = vec![lock_baseline(catalog, manifest, arch, &solution)];
-    let unknown = unknown.into_iter().map(|request| (request.need.text, request.asked_by)).collect();
-    Ok(Locked { packages, baselines, unknown })
+    let unknown: BTreeSet<_> =
+        unknown.into_iter().map(|request| (request.need.text, request.asked_by)).collect();
+    let near =
+        unknown.iter().filter_map(|(name, _)| Some((name.clone(), catalog.nearest(name)?.to_string())));
+    let near = near.collect();
+    Ok(Locked { packages, baselines, unknown, near })
 }
 
 /// Decides for every arch on a thread of its own: they share nothing.

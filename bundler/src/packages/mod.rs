@@ -33,7 +33,7 @@ pub enum Error {
     #[error("{reason} on {arch}")]
     Unsolvable { arch: Arch, reason: Box<solver::Unsolvable> },
     #[error("no repo has `{name}`")]
-    Nowhere { name: String, asked_by: String },
+    Nowhere { name: String, asked_by: String, near: Option<String> },
     #[error("baseline `{}`", .file.display())]
     ReadBaseline { file: PathBuf, source: io::Error },
     #[error("baseline `{}`: {reason}", .file.display())]
@@ -58,6 +58,7 @@ impl Explain for Error {
             Error::Deb(error) => error.hint(),
             Error::Rpm(error) => error.hint(),
             Error::Unsolvable { reason, .. } => reason.hint(),
+            Error::Nowhere { near, .. } => near.as_ref().map(|near| format!("did you mean `{near}`?")),
             Error::ReadBaseline { .. } => {
                 Some("capture one on a node: `dpkg-query -W > FILE` or `rpm -qa > FILE`".to_string())
             }
@@ -84,7 +85,8 @@ pub async fn lock(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Resu
     }
     let nowhere = formats.iter().map(|locked| locked.unknown.clone()).reduce(|l, r| &l & &r);
     if let Some((name, asked_by)) = nowhere.unwrap_or_default().pop_first() {
-        return Err(Error::Nowhere { name, asked_by });
+        let near = formats.iter().find_map(|locked| locked.near.get(&name).cloned());
+        return Err(Error::Nowhere { name, asked_by, near });
     }
     let mut locked = Locked::default();
     formats.into_iter().for_each(|format| locked.extend(format));

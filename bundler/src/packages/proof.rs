@@ -10,6 +10,7 @@ use eggo_bundles::content::{self, Problem};
 use eggo_bundles::index::PackageFormat;
 use eggo_bundles::{Arch, Bundle, Kind, Readable};
 use eggo_terminal::{Exit, Explain};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -53,6 +54,20 @@ impl Explain for Error {
         match self {
             Error::Bundle(error) if error.is_untrusted() => Exit::Untrusted,
             _ => Exit::User,
+        }
+    }
+}
+
+impl Error {
+    /// What is wrong with the bundle itself comes as the error: it says nothing of the packages.
+    pub fn into_bundle(self) -> Result<Self, eggo_bundles::Error> {
+        match self {
+            Error::Bundle(error) => Err(error),
+            Error::Read { file, source } => match source.downcast() {
+                Ok(error) => Err(error),
+                Err(source) => Ok(Error::Read { file, source }),
+            },
+            other => Ok(other),
         }
     }
 }
@@ -131,6 +146,8 @@ pub struct Sufficient {
     pub packages: usize,
     /// How many packages the baseline was assumed to have.
     pub baseline: usize,
+    /// Where no baseline is recorded: the needs that nothing in the bundle meets.
+    pub unproven: BTreeSet<String>,
 }
 
 /// Solves again, from the headers of the packages inside of the bundle alone plus the baseline
@@ -161,18 +178,19 @@ pub fn check<T: Readable>(bundle: &Bundle<T>) -> Result<Vec<Sufficient>, Error> 
             index.baselines.iter().find(|baseline| baseline.arch == *arch && baseline.format == format)
         };
         let incomplete = |reason| Error::Incomplete { arch: *arch, reason: Box::new(reason) };
-        let mut assumed = 0;
+        let (mut assumed, mut unproven) = (0, BTreeSet::new());
         if !debs.is_empty() {
             let baseline = baseline_of(PackageFormat::Deb);
             assumed += baseline.map_or(0, |baseline| baseline.packages.len());
-            deb::suffices(*arch, &debs, baseline).map_err(incomplete)?;
+            unproven.extend(deb::suffices(*arch, &debs, baseline).map_err(incomplete)?);
         }
         if !rpms.is_empty() {
             let baseline = baseline_of(PackageFormat::Rpm);
             assumed += baseline.map_or(0, |baseline| baseline.packages.len());
-            rpm::suffices(&rpms, baseline).map_err(incomplete)?;
+            unproven.extend(rpm::suffices(&rpms, baseline).map_err(incomplete)?);
         }
-        proven.push(Sufficient { arch: *arch, packages: debs.len() + rpms.len(), baseline: assumed });
+        let packages = debs.len() + rpms.len();
+        proven.push(Sufficient { arch: *arch, packages, baseline: assumed, unproven });
     }
     Ok(proven)
 }

@@ -103,6 +103,9 @@ pub trait Provider {
         Vec::new()
     }
 
+    /// The name of a package that `name` was probably meant to be.
+    fn nearest(&self, name: &str) -> Option<&str>;
+
     /// For a need that has no choices: which packages come near, and why each is out.
     fn rejected(&self, text: &str) -> Vec<String>;
 }

@@ -5,7 +5,7 @@ use crate::world::{AMD64, ARM64, PROGRAM, World, elf, tar_gz, test_data};
 use std::os::unix::fs::PermissionsExt;
 
 /// A manifest of local things for both archs.
-fn local() -> World {
+pub fn local() -> World {
     let world = World::new();
     world.write("bin/amd64/tool", elf(AMD64, "one"));
     world.write("bin/arm64/tool", elf(ARM64, "two"));
@@ -25,9 +25,9 @@ fn local() -> World {
     world
 }
 
-const BUILD: [&str; 7] = ["build", "-m", "m.yaml", "--key", "key", "-o", "out.tar.gz"];
+pub const BUILD: [&str; 7] = ["build", "-m", "m.yaml", "--key", "key", "-o", "out.tar.gz"];
 
-fn build_with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+pub fn build_with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     BUILD.iter().copied().chain(more.iter().copied()).collect()
 }
 
@@ -86,7 +86,8 @@ fn a_pipe_is_as_good_as_the_file() {
         let from_pipe = world.piped("out.tar.gz", &of_pipe);
         assert_eq!((from_pipe.code, from_pipe.stdout), (0, from_file.stdout), "{}", from_pipe.stderr);
     }
-    insta::assert_snapshot!(world.piped("out.tar.gz", &["inspect", "-", "--pubkey", "key.pub"]).stdout);
+    let inspected = world.piped("out.tar.gz", &["inspect", "-", "--pubkey", "key.pub"]);
+    insta::assert_snapshot!(world.stable(&inspected.stdout));
     world.done(&["extract", "out.tar.gz", "-C", "from-file"]);
     let extracted = world.piped("out.tar.gz", &["extract", "-", "-C", "from-pipe"]);
     assert_eq!(extracted.code, 0, "{}", extracted.stderr);
@@ -344,21 +345,8 @@ fn hostile_archives_are_refused_by_the_build() {
     }
 }
 
-#[test]
-fn places_that_cannot_be_written_are_named() {
-    let world = local();
-    let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "no/such/folder/out.tar.gz"]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("no/such/folder/out.tar.gz"), "{}", ran.stderr);
-    world.write("file", "");
-    let ran = world.run(&build_with(&["--cache-dir", "file/cache"]));
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("hint: name a folder you can write to with `--cache-dir`"), "{}", ran.stderr);
-    assert_eq!(world.run(&["build", "-m", "m.yaml", "--key", "nokey"]).code, 1);
-}
-
 /// Bytes that do not shrink.
-fn noise(length: usize) -> Vec<u8> {
+pub fn noise(length: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let words = std::iter::repeat_with(|| {
         state ^= state << 13;
@@ -367,30 +355,6 @@ fn noise(length: usize) -> Vec<u8> {
         state.to_le_bytes()
     });
     words.flatten().take(length).collect()
-}
-
-#[test]
-fn a_full_disk_leaves_no_half_file() {
-    let world = local();
-    world.write("bin/amd64/tool", elf(AMD64, &"x".repeat(100)));
-    world.write("conf/net.conf", noise(3_000_000));
-    let small = world.path("small");
-    std::fs::create_dir(&small).unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(&small)
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        println!("skipped: cannot mount a small file system");
-        return;
-    }
-    let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "small/out.tar.gz"]);
-    let left = world.list("small");
-    let unmounted = std::process::Command::new("umount").arg(&small).status().unwrap();
-    assert!(unmounted.success());
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("hint: free some space"), "{}", ran.stderr);
-    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

@@ -83,6 +83,44 @@ fn why_tells_who_asked() {
 }
 
 #[test]
+fn habits_of_other_programs_are_understood() {
+    let world = World::new();
+    world.write("file", "x");
+    world.write("bundle.yaml", "name: x\nversion: 1\nfiles: [{path: file, dst: /tmp}]\n");
+    let built = world.done(&["build", "--arch", "arm64,amd64,arm64", "-o", "out.tar.gz"]);
+    assert!(built.stderr.contains("2 items for amd64 and arm64"), "{}", built.stderr);
+    for command in ["inspect", "verify", "check"] {
+        let json = world.done(&[command, "out.tar.gz", "--json"]).stdout;
+        assert_eq!(json, world.done(&[command, "out.tar.gz", "--format", "json"]).stdout);
+        serde_json::from_str::<serde_json::Value>(&json).unwrap();
+    }
+    assert_eq!(world.run(&["inspect", "out.tar.gz", "--json", "--tree"]).code, 2);
+    world.done(&["extract", "out.tar.gz", "-o", "x"]);
+    assert_eq!(world.read("x/amd64/file/file"), b"x");
+    assert!(!world.done(&["inspect", "--help"]).stdout.contains("--json"));
+}
+
+#[test]
+fn the_bill_of_materials_has_the_time_that_is_said() {
+    let world = World::new();
+    world.write("file", "x");
+    world.write("bundle.yaml", "name: x\nversion: 1\nfiles: [{path: file, dst: /tmp}]\n");
+    let created = |bundle: &str| {
+        let document: serde_json::Value =
+            serde_json::from_str(&world.done(&["sbom", bundle]).stdout).unwrap();
+        document["creationInfo"]["created"].as_str().unwrap().to_string()
+    };
+    world.done(&["build", "-o", "plain.tar.gz"]);
+    assert_eq!(created("plain.tar.gz"), "1970-01-01T00:00:00Z");
+    let mut command = world.command(&["build", "-o", "dated.tar.gz"]);
+    assert!(command.env("SOURCE_DATE_EPOCH", "1704067200").status().unwrap().success());
+    assert_eq!(created("dated.tar.gz"), "2024-01-01T00:00:00Z");
+    world.done(&["build", "-o", "said.tar.gz", "--created", "1704067200"]);
+    assert!(world.read("dated.tar.gz") == world.read("said.tar.gz"), "the bytes differ");
+    assert_eq!(world.run(&["build", "--created", "yesterday"]).code, 2);
+}
+
+#[test]
 fn minisign_accepts_our_signatures_and_we_accept_its_keys() {
     if std::process::Command::new("minisign").arg("-v").output().is_err() {
         println!("skipped: minisign is not installed");

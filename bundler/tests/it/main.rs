@@ -2,6 +2,9 @@
 
 mod build;
 mod cli;
+mod deltas;
 mod http;
+mod packages;
+mod places;
 mod server;
 mod world;

@@ -38,6 +38,9 @@ impl Archive {
         let unreadable = |error| Error::Io { path: path.to_path_buf(), source: error };
         let bad_tail = |why| Error::Tail { path: path.to_path_buf(), why };
         let length = source.length();
+        if length == 0 {
+            return Err(Error::Empty { path: path.to_path_buf() });
+        }
         let mut magic = [0; HEADER.len()];
         if length < magic.len() as u64 {
             return Err(Error::NotABundle { path: path.to_path_buf() });

@@ -40,6 +40,9 @@ impl Pipe {
     /// `name` is what errors call it.
     pub fn open(input: impl Read + Send + 'static, name: &Path) -> Result<Self, Error> {
         let mut stream = Stream::new(Box::new(input), name);
+        if !stream.fill()? {
+            return Err(Error::Empty { path: name.to_path_buf() });
+        }
         let index = front::read(&mut stream, INDEX, LONGEST_INDEX).map_err(front::not_a_bundle)?;
         let signature = front::read(&mut stream, SIGNATURE, LONGEST_SIGNATURE)?;
         let signature = String::from_utf8_lossy(&signature).into_owned();

@@ -7,10 +7,11 @@ pub fn of_item(item: &Item) -> Option<String> {
     let version = escape(&item.version);
     match item.kind {
         Kind::Pkg if item.path.ends_with(".deb") => {
-            Some(format!("pkg:deb/debian/{}@{version}?arch={}", escape(&item.name), item.arch))
+            let arch = if item.path.ends_with("_all.deb") { "all" } else { item.arch.as_str() };
+            Some(format!("pkg:deb/debian/{}@{version}?arch={arch}", escape(&item.name)))
         }
         Kind::Pkg if item.path.ends_with(".rpm") => {
-            let arch = item.arch.machine();
+            let arch = if item.path.ends_with(".noarch.rpm") { "noarch" } else { item.arch.machine() };
             let (epoch, version) = match item.version.split_once(':') {
                 Some((epoch, version)) => (format!("&epoch={}", escape(epoch)), escape(version)),
                 None => (String::new(), version),
@@ -70,6 +71,14 @@ mod tests {
         assert_eq!(
             named("amd64/pkg/x.rpm", "bind", "32:9.11-1").as_deref(),
             Some("pkg:rpm/bind@9.11-1?arch=x86_64&epoch=32")
+        );
+        assert_eq!(
+            named("arm64/pkg/tzdata_2024a-0_all.deb", "tzdata", "2024a-0").as_deref(),
+            Some("pkg:deb/debian/tzdata@2024a-0?arch=all")
+        );
+        assert_eq!(
+            named("arm64/pkg/tzdata-2024a-1.noarch.rpm", "tzdata", "2024a-1").as_deref(),
+            Some("pkg:rpm/tzdata@2024a-1?arch=noarch")
         );
         assert_eq!(
             named("amd64/bin/kubelet", "kubelet", "1.20.2").as_deref(),

@@ -1,12 +1,12 @@
 //! SPDX 2.3, JSON.
 
-use super::{Component, components, purl};
+use super::{Component, Created, components, purl};
 use crate::Digest;
 use crate::index::{Image, Index, Item, Kind};
 use serde_json::{Value, json};
 
 /// The bytes of `sbom.spdx.json` for this index; its own `sbom` and `parent` play no role.
-pub fn spdx(index: &Index) -> Vec<u8> {
+pub fn spdx(index: &Index, created: Created) -> Vec<u8> {
     let mut bare = index.full();
     bare.sbom = None;
     let identity = Digest::of(&bare.to_bytes());
@@ -38,7 +38,7 @@ pub fn spdx(index: &Index) -> Vec<u8> {
         "name": format!("{}-{}", index.name, index.version),
         "documentNamespace": format!("urn:eggo-bundle:{}:{}:{identity}", index.name, index.version),
         "creationInfo": {
-            "created": "1970-01-01T00:00:00Z",
+            "created": created.to_string(),
             "creators": ["Tool: eggo-bundle"],
         },
         "packages": packages,

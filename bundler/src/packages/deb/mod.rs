@@ -21,6 +21,7 @@ use eggo_bundles::index::Baseline;
 use eggo_bundles::{Arch, Digest};
 use repository::Repo;
 use sources::{SignedBy, Source};
+use std::collections::BTreeSet;
 use system::System;
 use world::{Index, Options, Pin, Priority, World};
 
@@ -82,8 +83,13 @@ fn minimal<'a>(world: &World<'a>) -> Result<Vec<(&'a str, &'a str)>, Unsolvable>
     Ok(solution.chosen.keys().map(|id| world.oldest(*id)).collect())
 }
 
-/// Whether these packages are installable together on a target that has `baseline`.
-pub fn suffices(arch: Arch, packages: &[Deb], baseline: Option<&Baseline>) -> Result<(), Unsolvable> {
+/// Whether these packages are installable together on a target that has `baseline`. Without one,
+/// a target is taken to have what they need besides, which is returned.
+pub fn suffices(
+    arch: Arch,
+    packages: &[Deb],
+    baseline: Option<&Baseline>,
+) -> Result<BTreeSet<String>, Unsolvable> {
     let mut stanzas = String::new();
     for package in packages {
         for (name, value) in &package.fields {
@@ -111,11 +117,9 @@ pub fn suffices(arch: Arch, packages: &[Deb], baseline: Option<&Baseline>) -> Re
         text,
     };
     let indexes = [index];
-    let assumed = baseline.map_or_else(Vec::new, |baseline| baseline.meets.clone());
-    let mut world = World::new(
-        &indexes,
-        Options { architecture: arch.as_str().to_string(), assumed, ..Options::default() },
-    );
+    let options = Options { architecture: arch.as_str().to_string(), ..Options::default() };
+    let mut world = World::new(&indexes, options);
+    world.assume(baseline.iter().flat_map(|baseline| baseline.meets.iter().cloned()));
     let installed = baseline.iter().flat_map(|baseline| &baseline.packages);
     world.install(
         installed.filter_map(|line| line.split_once(' ')).map(|(name, version)| (name, version, None)),
@@ -132,7 +136,9 @@ pub fn suffices(arch: Arch, packages: &[Deb], baseline: Option<&Baseline>) -> Re
             roles: Default::default(),
         })
         .collect();
-    solver::solve(&world, &requests).map(drop)
+    let open = if baseline.is_none() { solver::unmet(&world, &requests) } else { BTreeSet::new() };
+    world.assume(open.iter().cloned());
+    solver::solve(&world, &requests).map(|_| open)
 }
 
 fn options(manifest: &Manifest, arch: Arch) -> Options {
@@ -140,12 +146,7 @@ fn options(manifest: &Manifest, arch: Arch) -> Options {
         let Constraint { relation, version } = request.constraint.clone()?;
         Some(Pin { name: request.name.clone(), relation, version })
     });
-    Options {
-        architecture: arch.as_str().to_string(),
-        recommends: manifest.recommends,
-        pins: pins.collect(),
-        assumed: Vec::new(),
-    }
+    Options { architecture: arch.as_str().to_string(), recommends: manifest.recommends, pins: pins.collect() }
 }
 
 fn repos(manifest: &Manifest, system: &System) -> Result<Vec<Repo>, Error> {

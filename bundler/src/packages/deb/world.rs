@@ -11,7 +11,7 @@ use crate::packages::decide::{Catalog, File};
 use crate::packages::provider::{Clash, GroupId, Identity, Need, PackageId, Provider};
 use crate::packages::version::{Relation, deb};
 use eggo_bundles::index::PackageFormat;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -57,8 +57,6 @@ pub struct Options {
     pub architecture: String,
     pub recommends: bool,
     pub pins: Vec<Pin>,
-    /// Needs, as packages write them, that targets are known to meet.
-    pub assumed: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +85,8 @@ struct Name<'a> {
 pub struct World<'a> {
     indexes: &'a [Index],
     options: Options,
+    /// Needs, as packages write them, that targets are known to meet.
+    assumed: HashSet<String>,
     packages: Vec<Package<'a>>,
     names: Vec<Name<'a>>,
     by_name: HashMap<&'a str, u32>,
@@ -117,6 +117,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             indexes,
             options,
+            assumed: HashSet::new(),
             packages: Vec::new(),
             names: Vec::new(),
             by_name: HashMap::new(),
@@ -220,6 +221,12 @@ impl<'a> World<'a> {
             self.install_one(name, version, architecture);
         }
         self.collect_provides(first_new);
+        self.lowered.borrow_mut().clear();
+    }
+
+    /// These needs, as packages write them, are met by what targets have.
+    pub fn assume(&mut self, needs: impl IntoIterator<Item = String>) {
+        self.assumed.extend(needs);
         self.lowered.borrow_mut().clear();
     }
 
@@ -367,7 +374,7 @@ impl<'a> World<'a> {
         };
         for (tag, weak) in fields {
             for group in field(package.record, *tag).into_iter().flat_map(groups) {
-                if self.options.assumed.iter().any(|need| need == group) {
+                if self.assumed.contains(group) {
                     continue;
                 }
                 let mut choices = Vec::new();
@@ -451,6 +458,11 @@ impl Provider for World<'_> {
 
     fn guess(&self, roots: &[Need]) -> Vec<PackageId> {
         walk::walk(self, roots)
+    }
+
+    fn nearest(&self, name: &str) -> Option<&str> {
+        let offered = self.names.iter().filter(|known| known.candidate.is_some());
+        eggo_yaml::nearest(name, offered.map(|known| known.name))
     }
 
     fn rejected(&self, text: &str) -> Vec<String> {

@@ -10,8 +10,9 @@ use eggo_bundles::index::Baseline;
 use std::collections::{BTreeSet, HashSet};
 
 /// Solves again from the packages' own headers: all of them must be installable together on a
-/// target that has `baseline`.
-pub fn suffices(packages: &[Rpm], baseline: Option<&Baseline>) -> Result<(), Unsolvable> {
+/// target that has `baseline`. Without one, a target is taken to have what they need besides, which
+/// is returned.
+pub fn suffices(packages: &[Rpm], baseline: Option<&Baseline>) -> Result<BTreeSet<String>, Unsolvable> {
     let mut metadata = Metadata::default();
     let bundled: Vec<u32> = packages.iter().map(|package| metadata.add_header(package)).collect();
     let mut installed: HashSet<u32> = HashSet::new();
@@ -30,5 +31,7 @@ pub fn suffices(packages: &[Rpm], baseline: Option<&Baseline>) -> Result<(), Uns
         roles: BTreeSet::new(),
     };
     let requests: Vec<Request> = packages.iter().zip(bundled).map(request).collect();
-    solver::solve(&world, &requests).map(drop)
+    let open = if baseline.is_none() { solver::unmet(&world, &requests) } else { BTreeSet::new() };
+    world.assume(open.iter().cloned());
+    solver::solve(&world, &requests).map(|_| open)
 }

@@ -125,6 +125,7 @@ impl World {
     /// These needs, as the metadata writes them, are met by what targets have.
     pub fn assume(&mut self, needs: impl IntoIterator<Item = String>) {
         self.assumed.extend(needs);
+        self.needs.iter_mut().for_each(|needs| drop(needs.take()));
     }
 
     /// Of a group at most one is installed.
@@ -422,6 +423,11 @@ impl Provider for World {
 
     fn guess(&self, roots: &[Need]) -> Vec<PackageId> {
         choose::guess(self, roots).into_iter().map(PackageId).collect()
+    }
+
+    fn nearest(&self, name: &str) -> Option<&str> {
+        let packages = self.metadata.packages.iter();
+        eggo_yaml::nearest(name, packages.map(|package| self.metadata.name(package)))
     }
 
     fn rejected(&self, text: &str) -> Vec<String> {

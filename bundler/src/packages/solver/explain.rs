@@ -143,6 +143,12 @@ impl Story<'_> {
 
     fn hint(&self, baseline: &[Need]) -> String {
         let refutation = self.refutation;
+        // A name that nothing in the repos comes near is perhaps misspelt, if a person wrote it.
+        let written = refutation.unmet.iter().filter(|(by, _)| by.is_none()).map(|(_, text)| text.as_str());
+        let mut unknown = written.filter(|text| self.provider.rejected(text).is_empty());
+        if let Some(near) = unknown.find_map(|text| self.provider.nearest(first_word(text))) {
+            return format!("did you mean `{near}`?");
+        }
         if !refutation.unmet.is_empty() {
             return "add a repo that carries what is missing, or ask for another version".to_string();
         }
@@ -164,6 +170,11 @@ impl Story<'_> {
         let identity = self.provider.identity(package);
         format!("`{} {}` ({})", identity.name, identity.version, identity.repo)
     }
+}
+
+/// The name in `kubelet >= 1.30`.
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or(text)
 }
 
 fn same(left: &[PackageId], right: &[PackageId]) -> bool {

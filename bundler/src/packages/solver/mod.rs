@@ -68,6 +68,14 @@ pub fn solve(provider: &dyn Provider, requests: &[Request]) -> Result<Solution, 
     Ok(sweep(provider, &order, requests, &baseline, &installed))
 }
 
+/// The needs of the requested packages that nothing in this world meets.
+pub fn unmet(provider: &dyn Provider, requests: &[Request]) -> BTreeSet<String> {
+    let packages = requests.iter().flat_map(|request| &request.need.choices);
+    let needs = packages.flat_map(|package| provider.needs(*package));
+    let unmet = needs.filter(|need| need.choices.is_empty() && need.when.is_empty() && !need.weak);
+    unmet.map(|need| need.text).collect()
+}
+
 /// The guess beside what a target has, less what the guess replaces.
 fn with_baseline(guess: &HashSet<PackageId>, baseline: &[Need]) -> HashSet<PackageId> {
     let stays = |need: &&Need| !need.choices.iter().any(|choice| guess.contains(choice));

@@ -1,0 +1,119 @@
+//! Packages of a small repository: who asked for them, what was misspelt, what a target must have.
+
+use crate::build::noise;
+use crate::world::World;
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+
+/// A flat repository of packages for any arch, and a manifest that asks for `app` and `tool`.
+/// `None` where packages cannot be made.
+fn repository() -> Option<World> {
+    let world = World::new();
+    let mut index = String::new();
+    for (name, depends) in [
+        ("app", "libapp, libcommon"),
+        ("tool", "libcommon (>= 1)"),
+        ("libapp", "libcommon"),
+        ("libcommon", "base (>= 2)"),
+        ("base", ""),
+    ] {
+        let mut control = format!("Package: {name}\nVersion: 2.0\nArchitecture: all\n");
+        if !depends.is_empty() {
+            writeln!(control, "Depends: {depends}").unwrap();
+        }
+        if name == "base" {
+            control.push_str("Essential: yes\n");
+        }
+        let described = format!("{control}Maintainer: x\nDescription: x\n");
+        world.write(&format!("made/{name}/DEBIAN/control"), described);
+        if name == "app" {
+            world.write("made/app/opt/app", noise(100_000));
+        }
+        let file = format!("repo/{name}_2.0_all.deb");
+        std::fs::create_dir_all(world.path("repo")).unwrap();
+        let made = Command::new("dpkg-deb")
+            .args(["--root-owner-group", "-b", &format!("made/{name}"), &file])
+            .current_dir(world.path("."))
+            .stdout(Stdio::null())
+            .status();
+        if !made.is_ok_and(|status| status.success()) {
+            println!("skipped: no dpkg-deb");
+            return None;
+        }
+        let bytes = world.read(&file);
+        let digest = eggo_bundles::Digest::of(&bytes);
+        writeln!(index, "{control}Filename: {name}_2.0_all.deb\nSize: {}\nSHA256: {digest}\n", bytes.len())
+            .unwrap();
+    }
+    world.write("repo/Packages", &index);
+    let digest = eggo_bundles::Digest::of(index.as_bytes());
+    world.write("repo/Release", format!("Suite: stable\nSHA256:\n {digest} {} Packages\n", index.len()));
+    world.write("m.yaml", manifest(&world, "app, tool"));
+    world.done(&["keygen", "--no-password", "-o", "key"]);
+    Some(world)
+}
+
+fn manifest(world: &World, packages: &str) -> String {
+    let url = world.path("repo").display().to_string();
+    format!(
+        "name: x\nversion: 1\narchs: [amd64, arm64]\n\
+         repos: [{{name: local, type: deb, url: 'file://{url}/', suites: [./], allow-unsigned: true}}]\n\
+         packages: {{node: [{packages}]}}\n"
+    )
+}
+
+#[test]
+fn why_names_everyone_who_needs_it() {
+    let Some(world) = repository() else { return };
+    world.done(&["lock", "-m", "m.yaml"]);
+    insta::assert_snapshot!(world.transcript(&["why", "libcommon", "-m", "m.yaml"]));
+    insta::assert_snapshot!(world.transcript(&["why", "libcommno", "-m", "m.yaml"]));
+    insta::assert_snapshot!(world.transcript(&["why", "base", "-m", "m.yaml"]));
+    let json = world.done(&["why", "libcommon", "-m", "m.yaml", "--arch", "arm64", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["also_required_by"], serde_json::json!(["libapp 2.0", "tool 2.0"]));
+}
+
+#[test]
+fn a_misspelt_package_is_told_with_what_was_meant() {
+    let Some(world) = repository() else { return };
+    world.write("m.yaml", manifest(&world, "app, libcomon"));
+    insta::assert_snapshot!(world.transcript(&["lock", "-m", "m.yaml"]));
+    world.write("m.yaml", manifest(&world, "app, 'tolo >= 1'"));
+    let ran = world.run(&["lock", "-m", "m.yaml"]);
+    assert!(ran.stderr.contains("hint: did you mean `tool`?"), "{}", ran.stderr);
+    // A stranger is not guessed, and a known name is not second-guessed.
+    world.write("m.yaml", manifest(&world, "app, zebra"));
+    let ran = world.run(&["lock", "-m", "m.yaml"]);
+    assert!(ran.code == 1 && !ran.stderr.contains("did you mean"), "{}", ran.stderr);
+    world.write("m.yaml", manifest(&world, "'tool >= 3'"));
+    let ran = world.run(&["lock", "-m", "m.yaml"]);
+    assert!(ran.code == 1 && !ran.stderr.contains("did you mean"), "{}", ran.stderr);
+}
+
+/// eggo's tarballs do not say what their packages were resolved for.
+#[test]
+fn an_imported_bundle_tells_what_targets_must_have() {
+    let Some(world) = repository() else { return };
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "b.tar.gz"]);
+    assert_eq!(world.done(&["check", "b.tar.gz"]).stdout, "");
+    world.done(&["export", "--eggo", "b.tar.gz", "-o", "packages"]);
+    let tarballs = ["amd64=packages/packages-x86.tar.gz", "arm64=packages/packages-arm.tar.gz"];
+    world.done(&[&["import", "--key", "key", "-o", "c.tar.gz"][..], &tarballs].concat());
+    insta::assert_snapshot!(world.transcript(&["check", "c.tar.gz", "--pubkey", "key.pub"]));
+}
+
+/// A package that was damaged on its way is no question of completeness.
+#[test]
+fn check_refuses_a_damaged_package() {
+    let Some(world) = repository() else { return };
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "b.tar.gz"]);
+    // Most of the bundle is the package that was given some weight.
+    let mut bytes = world.read("b.tar.gz");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    world.write("bad.tar.gz", bytes);
+    let ran = world.run(&["check", "bad.tar.gz", "--pubkey", "key.pub"]);
+    assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("is damaged"), "{}", ran.stderr);
+}

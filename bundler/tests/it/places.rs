@@ -1,0 +1,95 @@
+//! Where results are written to, and what is written over.
+
+use crate::build::{BUILD, build_with, local, noise};
+use crate::world::{AMD64, elf};
+
+#[test]
+fn places_that_cannot_be_written_are_named() {
+    let world = local();
+    let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "no/such/folder/out.tar.gz"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("hint: make the folder `no/such/folder` first"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains(".tmp"), "{}", ran.stderr);
+    assert!(!world.path("m.lock").exists(), "nothing is done for a place that takes no file");
+    world.write("file", "");
+    let ran = world.run(&build_with(&["--cache-dir", "file/cache"]));
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("hint: name a folder you can write to with `--cache-dir`"), "{}", ran.stderr);
+    assert_eq!(world.run(&["build", "-m", "m.yaml", "--key", "nokey"]).code, 1);
+    world.done(&BUILD);
+    for arguments in [
+        &["export", "--eggo", "out.tar.gz", "-o", "file/x"][..],
+        &["publish", "out.tar.gz", "file/x", "--pubkey", "key.pub"],
+        &["split", "out.tar.gz", "-o", "file/x"],
+        &["import", "amd64=out.tar.gz", "--key", "key", "-o", "file/x"],
+        &["init", "file/x"],
+        &["man", "-o", "file/x"],
+    ] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, 1, "{arguments:?}");
+        assert!(ran.stderr.contains("file/x") && !ran.stderr.contains(".tmp"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_file() {
+    let world = local();
+    world.write("bin/amd64/tool", elf(AMD64, &"x".repeat(100)));
+    world.write("conf/net.conf", noise(3_000_000));
+    let small = world.path("small");
+    std::fs::create_dir(&small).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+        .arg(&small)
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("skipped: cannot mount a small file system");
+        return;
+    }
+    let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "small/out.tar.gz"]);
+    let left = world.list("small");
+    let unmounted = std::process::Command::new("umount").arg(&small).status().unwrap();
+    assert!(unmounted.success());
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("hint: free some space"), "{}", ran.stderr);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn what_was_put_together_is_not_replaced_unasked() {
+    let world = local();
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "old.tar.gz"]);
+    world.write("conf/net.conf", "other");
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "--base", "old.tar.gz", "-o", "delta.tar.gz"]);
+    // The folder is made.
+    world.done(&["split", "old.tar.gz", "--size", "700", "-o", "new/stick"]);
+    world.write("there.tar.gz", "precious");
+    let join = ["join", "new/stick/old.tar.gz.001", "-o", "there.tar.gz"];
+    insta::assert_snapshot!(world.transcript(&join));
+    let merge = ["merge", "old.tar.gz", "delta.tar.gz", "--pubkey", "key.pub", "-o", "there.tar.gz"];
+    assert_eq!(world.run(&merge).code, 1);
+    assert_eq!(world.read("there.tar.gz"), b"precious");
+    world.done(&[&join[..], &["--force"]].concat());
+    assert!(world.read("there.tar.gz") == world.read("old.tar.gz"));
+    world.done(&[&merge[..], &["--force"]].concat());
+    world.done(&["verify", "there.tar.gz", "--pubkey", "key.pub"]);
+}
+
+#[test]
+fn a_cut_or_empty_copy_is_told_as_that() {
+    let world = local();
+    world.done(&BUILD);
+    world.write("empty.tar.gz", "");
+    world.write("start.tar.gz", &world.read("out.tar.gz")[..4]);
+    world.write("cut.tar.gz", &world.read("out.tar.gz")[..500]);
+    insta::assert_snapshot!(world.transcript(&["verify", "empty.tar.gz", "--pubkey", "key.pub"]));
+    insta::assert_snapshot!(world.transcript(&["verify", "start.tar.gz", "--pubkey", "key.pub"]));
+    insta::assert_snapshot!(world.transcript(&["verify", "cut.tar.gz", "--pubkey", "key.pub"]));
+    let piped = world.piped("empty.tar.gz", &["verify", "-", "--pubkey", "key.pub"]);
+    assert_eq!(piped.code, 3);
+    assert!(piped.stderr.starts_with("error: `-` is empty\n"), "{}", piped.stderr);
+    world.write("p.tar.gz.001", "");
+    let part = world.run(&["verify", "p.tar.gz.001", "--pubkey", "key.pub"]);
+    assert!(part.code == 3 && part.stderr.contains("`p.tar.gz.001` is empty"), "{}", part.stderr);
+}
