@@ -5,4 +5,5 @@
 pub mod lab;
 pub mod parcel;
 pub mod site;
+pub mod terminal;
 pub mod user;

@@ -3,6 +3,7 @@
 
 use crate::lab::{Host, Lab, project};
 use crate::site::{program, succeed};
+use crate::terminal::Terminal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,6 +50,25 @@ impl User {
         command.args(words).arg("-f").arg(self.path("deploy.yaml"));
         command.env("EGGO_STATE_DIR", self.path("state"));
         command
+    }
+
+    /// A deploy.yaml that names no key, and hosts whose keys nobody knows: all of that is asked for.
+    pub fn forget(&self) {
+        fs::remove_file(self.path("home/.ssh/known_hosts")).expect("known hosts");
+        let text = fs::read_to_string(self.path("deploy.yaml")).expect("a deploy.yaml");
+        let lines = text.lines().filter(|line| !line.starts_with("private-key-path"));
+        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        fs::write(self.path("deploy.yaml"), text).expect("a deploy.yaml");
+    }
+
+    /// The same command with a terminal, and somebody in front of it.
+    pub fn on_terminal(&self, command: &Command) -> Terminal {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let quoted: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        let mut script = Command::new("script");
+        script.env("HOME", self.path("home")).env("EGGO_STATE_DIR", self.path("state"));
+        script.env_remove("SSH_AUTH_SOCK");
+        Terminal::run(&quoted.join(" "), &mut script)
     }
 
     /// Phases of an install of `bundle`, without asking. What the small hosts of the lab lack is ignored.

@@ -1,11 +1,12 @@
 //! What an install changes of a system besides files, on real hosts: firewalls, the node's own repositories,
 //! clocks that are wrong, sudo that asks.
 
-use eggo_tests::lab::{Host, Kind, Lab};
+use eggo_tests::lab::{Host, Kind, Lab, Login};
 use eggo_tests::parcel::Parcel;
 use eggo_tests::site::{run, succeed};
 use eggo_tests::user::User;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 const FIREWALLS: &str = "name: firewalls\nversion: 1\narchs: [amd64]\nrepos:\n- {name: debian, type: deb, from: system}\n\
                          baseline: minimal\npackages:\n  worker: [nftables, ufw, firewalld]\n";
@@ -208,12 +209,7 @@ fn sudo_that_asks_gets_its_password_where_nobody_sees_it() {
     let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
     let user = User::new(&lab);
     user.describe(&[lab.host("d"), lab.host("r")], "ops", "");
-    for host in lab.hosts() {
-        host.exec(
-            "grep -rl ops /etc/sudoers.d /etc/sudoers | xargs -r sed -i 's/NOPASSWD: *//; s/NOPASSWD:ALL/ALL/'\n\
-             printf 'ops:Quite-Secret-7\\n' | chpasswd",
-        );
-    }
+    sudo_asks(&lab);
     let none = run(user.install(&["facts"]));
     assert_eq!(none.status.code(), Some(4));
     let told = String::from_utf8_lossy(&none.stderr).into_owned();
@@ -227,22 +223,101 @@ fn sudo_that_asks_gets_its_password_where_nobody_sees_it() {
         let path = user.path(name).display().to_string();
         user.install(&["facts", "--sudo-password-file", &path])
     };
-    // On the nodes somebody watches all processes meanwhile.
-    let watch = "end=$(($(date +%s) + 8)); while [ $(date +%s) -lt $end ]; do \
-                 for f in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr '\\0' '\\n' < $f 2>/dev/null; done; done | \
-                 grep -c 'Quite-[S]ecret' || :";
-    std::thread::scope(|scope| {
-        let watches: Vec<_> = lab.hosts().iter().map(|host| scope.spawn(move || host.exec(watch))).collect();
-        for _ in 0..3 {
-            succeed(with("right", "Quite-Secret-7"));
-        }
-        for seen in watches {
-            assert_eq!(seen.join().expect("the watch ends").trim(), "0");
-        }
-    });
+    watched(&lab, || (0..3).for_each(|_| drop(succeed(with("right", PASSWORD)))));
     let wrong = run(with("wrong", "guessed"));
     assert_eq!(wrong.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("may not become root"));
+}
+
+const PASSWORD: &str = "Quite-Secret-7";
+
+/// `ops` has a password of its own, and `sudo` wants it.
+fn sudo_asks(lab: &Lab) {
+    for host in lab.hosts() {
+        host.exec(&format!(
+            "grep -rl ops /etc/sudoers.d /etc/sudoers | xargs -r sed -i 's/NOPASSWD: *//; s/NOPASSWD:ALL/ALL/'\n\
+             printf 'ops:{PASSWORD}\\n' | chpasswd"
+        ));
+    }
+}
+
+/// Does something while somebody on each node looks at all processes, and sees no password.
+fn watched(lab: &Lab, work: impl FnOnce()) {
+    let watch = "rm -f /run/enough; echo begun; while [ ! -e /run/enough ]; do \
+                 for f in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr '\\0' '\\n' < $f 2>/dev/null; done; done | \
+                 grep -c 'Quite-[S]ecret' || :";
+    let watch = |host: &Host| {
+        let mut watch = host.ssh(Login::Root, watch).stdout(Stdio::piped()).spawn().expect("ssh can be run");
+        let mut said = BufReader::new(watch.stdout.take().expect("its output was asked for")).lines();
+        assert_eq!(said.next().expect("it says something").expect("a line"), "begun");
+        (watch, said)
+    };
+    let watches: Vec<_> = lab.hosts().iter().map(watch).collect();
+    work();
+    for (host, (mut watch, mut said)) in lab.hosts().iter().zip(watches) {
+        host.exec("touch /run/enough");
+        assert_eq!(said.next().expect("it says something").expect("a line"), "0", "{}", host.name());
+        assert!(watch.wait().expect("ssh ends").success());
+    }
+}
+
+#[test]
+fn passwords_and_host_keys_are_asked_for_at_a_terminal() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let (parcel, user) = (Parcel::new(1 << 10), User::new(&lab));
+    let hosts = [lab.host("d"), lab.host("r")];
+    user.describe(&hosts, "ops", "");
+    sudo_asks(&lab);
+
+    // The key opens the door, and sudo asks.
+    let ask_sudo = user.install(&["--debug", "facts", "--ask-sudo-password"]);
+    for (password, code) in [("guessed", 4), (PASSWORD, 0)] {
+        let mut terminal = user.on_terminal(&ask_sudo);
+        terminal.answer_hidden("sudo password of ops on the nodes: ", password);
+        let (found, screen) = terminal.end();
+        assert_eq!(found, code, "{screen}");
+        let refused = "ops may not become root: `sudo` refused the password";
+        assert_eq!(screen.contains(&format!("d: {refused}")), code == 4, "{screen}");
+        assert_eq!(screen.contains(&format!("r: {refused}")), code == 4, "{screen}");
+        assert!(!screen.contains(password), "it is not shown: {screen}");
+    }
+
+    // Nothing is known but the password: it opens the door, and sudo takes the same.
+    user.forget();
+    let mut install =
+        user.phases(&parcel.at("bundle.tar.gz"), &parcel.at("key.pub"), "distribute,system,packages,files");
+    install.args(["--ask-password", "--debug"]);
+    let mut terminal = user.on_terminal(&install);
+    terminal.answer_hidden("password of ops on the nodes: ", "guessed");
+    hosts.iter().for_each(|_| terminal.answer("Do you believe it? [y/N] ", "yes"));
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 4, "{screen}");
+    for host in hosts {
+        let refused = format!("{}: ops may not log in: its password was refused", host.name());
+        assert!(screen.contains(&refused), "{screen}");
+    }
+    assert!(!screen.contains("guessed"), "it is not shown: {screen}");
+    watched(&lab, || {
+        let mut terminal = user.on_terminal(&install);
+        terminal.answer_hidden("password of ops on the nodes: ", PASSWORD);
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(!screen.contains("Do you believe it?"), "the keys are known now: {screen}");
+        assert!(!screen.contains(PASSWORD), "it is not shown: {screen}");
+    });
+
+    // It is written down nowhere, here or there.
+    let found =
+        Command::new("grep").args(["-rl", PASSWORD]).args([user.path("state"), user.path("home")]).output();
+    assert_eq!(String::from_utf8_lossy(&found.expect("grep can be run").stdout), "");
+    for host in hosts {
+        assert_eq!(host.exec("eggo-tool").trim(), host.arch());
+        let places = "/var/log /var/lib/eggo /etc /home /root /tmp /run";
+        let found = host.exec(&format!(
+            "sync; grep -rlsa 'Quite-[S]ecret' {places} || :; journalctl -q | grep -a 'Quite-[S]ecret' || :"
+        ));
+        assert_eq!(found, "", "{}", host.name());
+    }
 }
 
 #[test]
@@ -250,16 +325,13 @@ fn a_server_that_asks_its_own_questions_is_answered() {
     let Some(lab) = Lab::take(&[("d", Kind::DebAmd64)]) else { return };
     let (user, host) = (User::new(&lab), lab.host("d"));
     user.describe(&[host], "ops", "");
-    let text = std::fs::read_to_string(user.path("deploy.yaml")).expect("a deploy.yaml");
-    let lines =
-        text.lines().filter(|line| !line.starts_with("private-key-path")).map(|line| format!("{line}\n"));
-    std::fs::write(user.path("deploy.yaml"), lines.collect::<String>()).expect("a deploy.yaml");
+    user.forget();
     host.exec(
         "printf 'PasswordAuthentication no\\nKbdInteractiveAuthentication yes\\nUsePAM yes\\n' > /etc/ssh/sshd_config.d/00-ask.conf\n\
          systemctl restart ssh",
     );
     std::fs::write(user.path("password"), "lab\n").expect("a file");
     let path = user.path("password").display().to_string();
-    let facts = succeed(user.install(&["facts", "--password-file", &path]));
+    let facts = succeed(user.install(&["facts", "--accept-new-host-keys", "--password-file", &path]));
     assert!(facts.contains("x86_64"), "{facts}");
 }

@@ -6,7 +6,7 @@ use crate::operation::{Access, Prompts};
 use crate::ssh::{HostKeys, UnknownKey, UnknownKeys};
 use eggo_terminal::Report;
 use futures::future::BoxFuture;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -123,10 +123,12 @@ impl UnknownKeys for Terminal {
 
 /// Asks a question on stderr; anything but a yes is a no.
 pub fn yes(question: &str) -> bool {
+    // Who asks has the keyboard until the answer: else two questions could stand there for one answer.
+    let mut keyboard = std::io::stdin().lock();
     eprint!("{question}");
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
-    if std::io::stdin().read_line(&mut answer).is_err() {
+    if keyboard.read_line(&mut answer).is_err() {
         return false;
     }
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")

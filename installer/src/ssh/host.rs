@@ -122,16 +122,17 @@ impl SshHost {
             "password" => {}
             _ => return Err(refused("there is no `sudo` on the node")),
         }
-        if self.login.sudo_password.is_none() {
+        let Some(password) = &self.login.sudo_password else {
             return Err(refused("`sudo` asks for a password, and none is given"));
-        }
-        let (command, head) = self.wrapped("true", Root::SudoWithPassword);
-        let output = self.ask(connection, command, head).await?;
+        };
+        // Nothing but the password: of whatever else came, sudo would make a second try.
+        let head = format!("{}\n", password.reveal());
+        let output =
+            self.ask(connection, "exec env LC_ALL=C sudo -k -S -p '' -- true".into(), head.into()).await?;
         if output.success() {
             return Ok(Root::SudoWithPassword);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(refused(said.lines().next_back().unwrap_or("`sudo` refused").trim()))
+        Err(refused(&sudo_says(&String::from_utf8_lossy(&output.stderr))))
     }
 
     async fn ask(
@@ -214,6 +215,18 @@ impl SshHost {
     }
 }
 
+/// Why `sudo` did not do it. Once the password was wrong there is no other to give, which it also tells.
+fn sudo_says(said: &str) -> String {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let wrong =
+        lines().any(|line| line.contains("no password was provided") || line.contains("incorrect password"));
+    match lines().next_back() {
+        _ if wrong => "`sudo` refused the password".to_string(),
+        Some(last) => last.to_string(),
+        None => "`sudo` refused".to_string(),
+    }
+}
+
 /// What of a command is used up by one try.
 struct Request {
     script: String,
@@ -270,5 +283,19 @@ impl Host for SshHost {
             }
             Ok(output)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sudo_says;
+
+    #[test]
+    fn sudo_is_quoted_unless_it_speaks_of_passwords() {
+        let wrong =
+            "Sorry, try again.\n\nsudo: no password was provided\nsudo: 1 incorrect password attempt\n";
+        assert_eq!(sudo_says(wrong), "`sudo` refused the password");
+        assert_eq!(sudo_says("ops is not in the sudoers file.\n\n"), "ops is not in the sudoers file.");
+        assert_eq!(sudo_says(""), "`sudo` refused");
     }
 }

@@ -4,4 +4,5 @@ mod access;
 mod distribute;
 mod ssh;
 mod sshd;
+#[path = "../../../tests/src/terminal.rs"]
 mod terminal;

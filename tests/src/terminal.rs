@@ -7,7 +7,9 @@ pub struct Terminal {
     child: Child,
     keyboard: ChildStdin,
     screen: ChildStdout,
+    /// Everything that was on the screen so far, and how much of it stood there before the last answer.
     seen: String,
+    answered: usize,
 }
 
 impl Terminal {
@@ -20,7 +22,7 @@ impl Terminal {
             .spawn()
             .expect("script(1) is there");
         let (keyboard, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, keyboard, screen, seen: String::new() }
+        Self { child, keyboard, screen, seen: String::new(), answered: 0 }
     }
 
     /// Waits for a question, then types an answer that the screen shows.
@@ -44,19 +46,19 @@ impl Terminal {
 
     fn wait_for(&mut self, question: &str) {
         let mut piece = [0; 4096];
-        while !self.seen.contains(question) {
+        while !self.seen[self.answered..].contains(question) {
             let length = self.screen.read(&mut piece).unwrap();
             assert!(length > 0, "it ended without asking `{question}`: {}", self.seen);
             self.seen.push_str(&String::from_utf8_lossy(&piece[..length]));
         }
-        self.seen.clear();
+        self.answered = self.seen.len();
     }
 
-    /// Its exit code, and what it said after the last answer.
+    /// Its exit code, and all that was on the screen.
     pub fn end(mut self) -> (i32, String) {
         let mut rest = Vec::new();
         self.screen.read_to_end(&mut rest).unwrap();
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        (code, String::from_utf8_lossy(&rest).into_owned())
+        (code, self.seen + &String::from_utf8_lossy(&rest))
     }
 }
