@@ -250,6 +250,49 @@ fn daemon_json_keeps_the_user_s_keys() {
     assert_eq!(error.to_string(), "docker is a runtime for Kubernetes up to 1.23, and this is 1.24.0");
 }
 
+/// `/etc/isulad/daemon.json` as iSulad's package brings it, where nobody has set anything yet.
+#[test]
+fn isulad_s_empty_settings_are_not_the_user_s() {
+    let packaged = r#"{"group": "isula", "graph": "/var/lib/isulad", "registry-mirrors": ["docker.io"], "insecure-registries": [],
+        "pod-sandbox-image": "", "network-plugin": "", "cni-bin-dir": "", "cni-conf-dir": "", "enable-cri-v1": false}"#;
+    let mut probe = probe();
+    probe.cni_bin_dirs = vec!["/opt/cni/bin".into()];
+    probe.settings.insert("/etc/isulad/daemon.json".into(), packaged.into());
+    let more = "runtime: iSulad\nregistry-mirrors: [https://a.example.com]\ninsecure-registries: [b.example.com:5000]\n";
+    let config = config(more);
+    let made = |probe: &Probe, minor| -> serde_json::Value {
+        let files = runtime::files(&config, probe, Version::new(1, minor, 0)).unwrap();
+        assert_eq!(files[0].path, "/etc/isulad/daemon.json");
+        serde_json::from_slice(&files[0].content).unwrap()
+    };
+    let first = made(&probe, 34);
+    for (key, value) in [
+        ("pod-sandbox-image", "k8s.gcr.io/pause:3.2"),
+        ("network-plugin", "cni"),
+        ("cni-bin-dir", "/opt/cni/bin"),
+        ("cni-conf-dir", "/etc/cni/net.d"),
+        ("group", "isula"),
+        ("graph", "/var/lib/isulad"),
+    ] {
+        assert_eq!(first[key], value, "{key}");
+    }
+    assert_eq!(first["registry-mirrors"], serde_json::json!(["https://a.example.com", "docker.io"]));
+    assert_eq!(first["insecure-registries"], serde_json::json!(["b.example.com:5000"]));
+    assert_eq!(first["enable-cri-v1"], true, "a kubelet of 1.26 and later speaks no other");
+    assert_eq!(made(&probe, 20)["enable-cri-v1"], false, "as it was");
+    assert_eq!(first["systemd-cgroup"], true, "on cgroup v2");
+
+    // What somebody has set stays, and the kubelet follows.
+    let set = packaged.replace(
+        "\"pod-sandbox-image\": \"\"",
+        "\"pod-sandbox-image\": \"own/pause:1\", \"systemd-cgroup\": false",
+    );
+    probe.settings.insert("/etc/isulad/daemon.json".into(), set.into());
+    assert_eq!(made(&probe, 34)["pod-sandbox-image"], "own/pause:1");
+    assert_eq!(made(&probe, 34)["systemd-cgroup"], false);
+    assert_eq!(runtime::cgroup_driver(&config, &probe).as_str(), "cgroupfs");
+}
+
 #[test]
 fn a_daemon_json_of_our_own_follows_the_config() {
     let mut probe = probe();

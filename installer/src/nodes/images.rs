@@ -56,7 +56,11 @@ pub(super) fn list_script(kind: RuntimeKind) -> &'static str {
             "ctr -n k8s.io images ls | while read -r name _ digest _; do echo \"$name $digest\"; done"
         }
         RuntimeKind::Docker => "docker image ls --no-trunc --format '{{.Repository}}:{{.Tag}} {{.ID}}'",
-        RuntimeKind::Isulad => "isula images | while read -r name tag id _; do echo \"$name:$tag\"; done",
+        // Of old it prints names with their tags in one column, `REF`.
+        RuntimeKind::Isulad => {
+            "isula images | { read -r head _; while read -r name tag _; do \
+             if [ \"$head\" = REF ]; then echo \"$name\"; else echo \"$name:$tag\"; fi; done; }"
+        }
     }
 }
 
@@ -86,21 +90,25 @@ impl Listed {
     pub(super) fn new(kind: RuntimeKind, list: &str) -> Self {
         let entry = |line: &str| {
             let mut words = line.split_whitespace();
-            Some((words.next()?.to_string(), words.next().unwrap_or("").to_string()))
+            Some((known_as(kind, words.next()?).to_string(), words.next().unwrap_or("").to_string()))
         };
         Self { kind, digests: list.lines().filter_map(entry).collect() }
     }
 
     /// By which digest an image, named in full, is listed; empty if the runtime does not say.
     pub(super) fn digest(&self, name: &str) -> Option<&String> {
-        self.digests.get(if self.kind == RuntimeKind::Docker { docker_name(name) } else { name })
+        self.digests.get(known_as(self.kind, name))
     }
 }
 
-/// Docker prints names of its own hub without the hub.
-fn docker_name(name: &str) -> &str {
-    let short = name.strip_prefix("docker.io/").unwrap_or(name);
-    short.strip_prefix("library/").unwrap_or(short)
+/// Docker prints names of its own hub without the hub, and so does iSulad but for old ones.
+fn known_as(kind: RuntimeKind, name: &str) -> &str {
+    match (kind, name.strip_prefix("docker.io/")) {
+        (RuntimeKind::Docker | RuntimeKind::Isulad, Some(short)) => {
+            short.strip_prefix("library/").unwrap_or(short)
+        }
+        _ => name,
+    }
 }
 
 /// A folder with the lists and, as links into the store, the blobs; read as one archive.
@@ -151,6 +159,24 @@ mod tests {
         })
     }
 
+    /// The script reads what every version of `isula images` prints.
+    #[test]
+    fn isulad_lists_names_in_one_column_or_two() {
+        let listed = |table: &str| {
+            let script =
+                format!("isula() {{ cat <<'END'\n{table}\nEND\n}}\n{}", list_script(RuntimeKind::Isulad));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let new = "REPOSITORY          TAG   IMAGE ID      CREATED              SIZE\n\
+                   nginx               1     9319da1f5233  2026-03-01 10:55:44  1.273 MB\n\
+                   k8s.gcr.io/pause    3.2   e4db68de4ff2  2026-03-01 10:55:44  1.273 MB";
+        let old = "REF                         IMAGE ID      CREATED              SIZE\n\
+                   docker.io/library/nginx:1   9319da1f5233  2018-03-01 10:55:44  1.273 MB";
+        assert_eq!(listed(new), "nginx:1\nk8s.gcr.io/pause:3.2\n");
+        assert_eq!(listed(old), "docker.io/library/nginx:1\n");
+    }
+
     #[test]
     fn only_what_is_not_there_in_name_and_content_is_loaded() {
         let images = [image("docker.io/library/nginx:1"), image("k8s.gcr.io/pause:3.2")];
@@ -166,6 +192,7 @@ mod tests {
             (RuntimeKind::Docker, format!("nginx:1 {config}\nk8s.gcr.io/pause:3.2 {config}\n"), 0),
             (RuntimeKind::Docker, format!("nginx:1 {other}\n"), 2),
             (RuntimeKind::Isulad, "docker.io/library/nginx:1\n".into(), 1),
+            (RuntimeKind::Isulad, "nginx:1\nk8s.gcr.io/pause:3.2\n".into(), 0),
         ];
         for (kind, list, count) in cases {
             assert_eq!(absent_images(kind, &images, &list).len(), count, "{kind} {list}");

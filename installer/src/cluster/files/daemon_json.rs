@@ -1,11 +1,13 @@
 //! docker's and iSulad's daemon.json.
 //!
 //! The keys that stood in the file before the first install, and those that deploy.yaml adds, are
-//! the user's and win; lists of registries are joined. Keys that we never write are always kept.
+//! the user's and win; lists of registries are joined. Keys that we never write are always kept. The file
+//! of iSulad's package has an empty text for much that nobody has set yet: those do not win.
 
 use super::runtime::{CgroupDriver, RuntimeError, cgroup_driver, cni_bin_dir};
 use crate::cluster::paths;
 use crate::cluster::probe::Probe;
+use crate::cluster::version::Version;
 use crate::config::{Config, RuntimeSettings};
 use crate::remote::KEPT;
 use serde_json::{Map, Value, json};
@@ -18,23 +20,37 @@ pub fn docker(config: &Config, probe: &Probe) -> Result<String, RuntimeError> {
     write(paths::DOCKER, ours, config, probe)
 }
 
-pub fn isulad(config: &Config, probe: &Probe) -> Result<String, RuntimeError> {
-    let ours = json!({
+/// The kubelet speaks nothing but the first version of CRI from here on, and iSulad must be told to.
+const CRI_V1: u16 = 26;
+const ENABLE_CRI_V1: &str = "enable-cri-v1";
+
+pub fn isulad(config: &Config, probe: &Probe, kubelet: Version) -> Result<String, RuntimeError> {
+    let mut ours = json!({
         "pod-sandbox-image": config.runtime.pause_image,
         "network-plugin": "cni",
         "cni-bin-dir": cni_bin_dir(config, probe),
         "cni-conf-dir": paths::CNI_CONFIG,
         "systemd-cgroup": cgroup_driver(config, probe) == CgroupDriver::Systemd,
     });
+    if kubelet.minor >= CRI_V1 {
+        ours[ENABLE_CRI_V1] = true.into();
+    }
     write(paths::ISULAD, ours, config, probe)
 }
 
 /// The driver that the user set for docker.
-pub fn user_cgroup_driver(config: &Config, probe: &Probe) -> Option<String> {
+pub fn docker_cgroup_driver(config: &Config, probe: &Probe) -> Option<CgroupDriver> {
     let user = user_keys(paths::DOCKER, &[], config, probe).ok()?;
     let options = user.get("exec-opts")?.as_array()?;
     let mut texts = options.iter().filter_map(Value::as_str);
-    texts.find_map(|text| text.strip_prefix("native.cgroupdriver=")).map(str::to_string)
+    texts.find_map(|text| text.strip_prefix("native.cgroupdriver=")).and_then(CgroupDriver::parse)
+}
+
+/// The driver that the user set for iSulad.
+pub fn isulad_cgroup_driver(config: &Config, probe: &Probe) -> Option<CgroupDriver> {
+    let user = user_keys(paths::ISULAD, &[], config, probe).ok()?;
+    let systemd = user.get("systemd-cgroup")?.as_bool()?;
+    Some(if systemd { CgroupDriver::Systemd } else { CgroupDriver::Cgroupfs })
 }
 
 fn write(path: &str, ours: Value, config: &Config, probe: &Probe) -> Result<String, RuntimeError> {
@@ -50,7 +66,12 @@ fn write(path: &str, ours: Value, config: &Config, probe: &Probe) -> Result<Stri
     }
     let keys: Vec<String> =
         merged.keys().cloned().chain(["registry-mirrors".into(), "insecure-registries".into()]).collect();
+    // Without the CRI that the kubelet speaks nothing would run.
+    let wins = |key: &str, value: &Value| *value != json!("") && key != ENABLE_CRI_V1;
     for (key, value) in user_keys(path, &keys, config, probe)? {
+        if merged.contains_key(&key) && !wins(&key, &value) {
+            continue;
+        }
         let joined = match (key.as_str(), merged.get(&key), &value) {
             ("registry-mirrors" | "insecure-registries", Some(Value::Array(ours)), Value::Array(theirs)) => {
                 let mut list = ours.clone();

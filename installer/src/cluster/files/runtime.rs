@@ -22,7 +22,7 @@ impl CgroupDriver {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         [CgroupDriver::Systemd, CgroupDriver::Cgroupfs].into_iter().find(|driver| driver.as_str() == text)
     }
 }
@@ -52,11 +52,9 @@ pub fn cgroup_driver(config: &Config, probe: &Probe) -> CgroupDriver {
     let asked = config.extra_args(Component::Kubelet).find(|(flag, _)| *flag == "cgroup-driver");
     let of_kubelet = asked.and_then(|(_, value)| CgroupDriver::parse(value));
     let of_runtime = || match config.runtime.kind {
-        RuntimeKind::Docker => {
-            daemon_json::user_cgroup_driver(config, probe).and_then(|text| CgroupDriver::parse(&text))
-        }
+        RuntimeKind::Docker => daemon_json::docker_cgroup_driver(config, probe),
         RuntimeKind::Containerd => containerd::user_cgroup_driver(config, probe),
-        RuntimeKind::Isulad => None,
+        RuntimeKind::Isulad => daemon_json::isulad_cgroup_driver(config, probe),
     };
     of_kubelet.or_else(of_runtime).unwrap_or(match probe.cgroup {
         Cgroup::V2 => CgroupDriver::Systemd,
@@ -78,7 +76,9 @@ pub fn files(config: &Config, probe: &Probe, kubelet: Version) -> Result<Vec<Rem
     match config.runtime.kind {
         RuntimeKind::Docker if kubelet.minor >= 24 => Err(RuntimeError::NoDockershim(kubelet)),
         RuntimeKind::Docker => Ok(vec![RemoteFile::new(paths::DOCKER, daemon_json::docker(config, probe)?)]),
-        RuntimeKind::Isulad => Ok(vec![RemoteFile::new(paths::ISULAD, daemon_json::isulad(config, probe)?)]),
+        RuntimeKind::Isulad => {
+            Ok(vec![RemoteFile::new(paths::ISULAD, daemon_json::isulad(config, probe, kubelet)?)])
+        }
         RuntimeKind::Containerd => containerd::files(config, probe),
     }
 }
