@@ -1,7 +1,7 @@
 //! Certificates after the deploy: how long they last, and new ones without a pause.
 
 use super::context::Cluster;
-use super::deploy::{control_plane, dns, etcd, workers};
+use super::deploy::{control_plane, dns, etcd, serving, workers};
 use super::etcd_data;
 use crate::config::DnsKind;
 use crate::phases::{Failure, PhaseError};
@@ -74,7 +74,7 @@ pub async fn status(cluster: &Cluster) -> Result<Vec<Line>, Report> {
 }
 
 /// New leaves for every node, or for those in `only`; one node after the other, each working again
-/// before the next.
+/// before the next. What kubelets ask the cluster for is approved.
 pub async fn renew(cluster: &Cluster, only: &[String]) -> Result<(), PhaseError> {
     etcd_data::backup_before(cluster, "renew").await.map_err(PhaseError::Whole)?;
     for node in &cluster.nodes {
@@ -86,6 +86,9 @@ pub async fn renew(cluster: &Cluster, only: &[String]) -> Result<(), PhaseError>
             cluster.run.mark_failed(name);
             PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
         })?;
+    }
+    if cluster.config.kubelet_serving {
+        serving::approve_all(cluster, serving::LIMIT).await.map_err(PhaseError::Whole)?;
     }
     super::deploy::certificates::renew_admin(cluster).map_err(PhaseError::Whole)
 }

@@ -98,7 +98,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads a request and checks that it is signed by the key that it is for.
+    /// Reads a request. Whether it is signed by the key that it is for does not matter here: without that
+    /// key the certificate is of no use.
     pub fn parse(what: &str, pem: &[u8]) -> Result<Self, PkiError> {
         let bad = || PkiError::NotACertificate(what.to_string());
         let block = Pem::iter_from_buffer(pem).next().ok_or_else(bad)?.map_err(|_| bad())?;

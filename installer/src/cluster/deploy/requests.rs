@@ -6,12 +6,14 @@
 
 use crate::config::{Config, Host};
 use crate::pki::Request;
+use crate::remote::quote;
 use base64::Engine as _;
 use eggo_bundles::Role;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
-const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-const SERVING: &str = "kubernetes.io/kubelet-serving";
+pub const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+pub const SERVING: &str = "kubernetes.io/kubelet-serving";
 
 /// A request that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +49,15 @@ pub fn pending(list: &Value) -> Vec<Pending> {
             })
         })
         .collect()
+}
+
+/// Shell: whether requests to `signer` wait for an answer, besides those that were `left` alone.
+pub fn others_wait(signer: &str, left: &BTreeSet<String>) -> String {
+    let known = Vec::from_iter(left.iter().map(|name| format!(" -e {}", quote(name)))).concat();
+    let others = if left.is_empty() { String::new() } else { format!(" | grep -vwF{known}") };
+    format!(
+        "kubectl get csr --no-headers 2>/dev/null | grep -wF {signer} | grep -w Pending{others} | grep -q ."
+    )
 }
 
 /// A kubelet's first certificate: asked for with the token, for a worker of this cluster.
@@ -99,5 +110,124 @@ fn node_of<'a>(config: &'a Config, pending: &Pending) -> Result<(&'a Host, Reque
     match host {
         Some(host) => Ok((host, request)),
         None => Err(format!("`{}` is no node of this cluster", request.common_name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+
+    const USER: &str = "system:bootstrap:abcdef";
+
+    fn config() -> Config {
+        let text = "masters: [{name: m, ip: 192.168.7.1, arch: amd64}]\n\
+                    workers: [{name: w, ip: 192.168.7.2, arch: amd64}, {name: v, ip: 192.168.7.3, arch: amd64}]\n\
+                    install: {package-source: {type: bundle}}\n";
+        crate::config::parse("deploy.yaml", text.as_bytes()).unwrap().config
+    }
+
+    fn request(signer: &str, user: &str, subject: (&str, &str), names: &[SanType]) -> Pending {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::OrganizationName, subject.0);
+        params.distinguished_name.push(DnType::CommonName, subject.1);
+        params.subject_alt_names = names.to_vec();
+        let request = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+        Pending { name: "csr-1".into(), signer: signer.into(), user: user.into(), request: request.into() }
+    }
+
+    fn dns(name: &str) -> SanType {
+        SanType::DnsName(name.try_into().unwrap())
+    }
+
+    fn ip(address: &str) -> SanType {
+        SanType::IpAddress(address.parse().unwrap())
+    }
+
+    const W: (&str, &str) = ("system:nodes", "system:node:w");
+
+    #[test]
+    fn only_workers_of_this_cluster_get_client_certificates() {
+        let judge = |signer, user, subject, names: &[SanType]| {
+            judge_client(&config(), USER, &request(signer, user, subject, names))
+        };
+        assert_eq!(judge(CLIENT, USER, W, &[]), Verdict::Approve("w".into()));
+        let cases = [
+            (judge(SERVING, USER, W, &[]), "it is not for a kubelet's client certificate"),
+            (judge(CLIENT, "system:bootstrap:others", W, &[]), "it does not come with the token of this run"),
+            (
+                judge(CLIENT, USER, ("system:masters", "system:node:w"), &[]),
+                "it does not ask for the group system:nodes",
+            ),
+            (
+                judge(CLIENT, USER, ("system:nodes", "system:node:z"), &[]),
+                "`system:node:z` is no node of this cluster",
+            ),
+            (
+                judge(CLIENT, USER, ("system:nodes", "system:node:m"), &[]),
+                "`system:node:m` is no node of this cluster",
+            ),
+            (judge(CLIENT, USER, ("system:nodes", "w"), &[]), "`w` is no node of this cluster"),
+            (judge(CLIENT, USER, W, &[dns("w")]), "a client certificate has no alternative names"),
+        ];
+        for (verdict, reason) in cases {
+            assert_eq!(verdict, Verdict::Leave(format!("csr-1: {reason}")));
+        }
+        let broken = Pending { request: b"no request".to_vec(), ..request(CLIENT, USER, W, &[]) };
+        assert!(matches!(judge_client(&config(), USER, &broken), Verdict::Leave(_)));
+    }
+
+    #[test]
+    fn a_serving_certificate_is_for_the_node_s_own_name_and_address() {
+        let judge =
+            |signer, user, names: &[SanType]| judge_serving(&config(), &request(signer, user, W, names));
+        let own = [dns("w"), ip("192.168.7.2")];
+        let node = "system:node:w";
+        assert_eq!(judge(SERVING, node, &own), Verdict::Approve("w".into()));
+        let foreign = "it asks for names or addresses that are not the node's";
+        let uri = SanType::URI("https://example.com".try_into().unwrap());
+        let cases = [
+            (judge(CLIENT, node, &own), "it is not for a kubelet's serving certificate"),
+            (judge(SERVING, "system:node:v", &own), "it comes from another than the node it is for"),
+            (judge(SERVING, USER, &own), "it comes from another than the node it is for"),
+            (judge(SERVING, node, &[dns("w"), dns("kubernetes.default")]), foreign),
+            (judge(SERVING, node, &[dns("w"), ip("192.168.7.3")]), foreign),
+            (judge(SERVING, node, &[dns("w"), uri]), foreign),
+            (judge(SERVING, node, &[]), foreign),
+        ];
+        for (verdict, reason) in cases {
+            assert_eq!(verdict, Verdict::Leave(format!("csr-1: {reason}")));
+        }
+    }
+
+    #[test]
+    fn requests_wait_until_they_are_answered() {
+        let item = |name: &str, conditions: Value| {
+            serde_json::json!({
+                "metadata": {"name": name}, "status": {"conditions": conditions},
+                "spec": {"signerName": SERVING, "username": "u", "request": "cmVxdWVzdA=="},
+            })
+        };
+        let answered = serde_json::json!([{"type": "Denied"}]);
+        let list = serde_json::json!({"items": [item("a", Value::Null), item("b", answered), item("c", serde_json::json!([]))]});
+        let names: Vec<String> = pending(&list).into_iter().map(|request| request.name).collect();
+        assert_eq!(names, ["a", "c"]);
+        assert_eq!(pending(&list)[0].request, b"request");
+    }
+
+    /// What was left alone once does not end the wait for the next.
+    #[test]
+    fn a_wait_looks_past_what_was_left_alone() {
+        let waits = |left: &[&str]| {
+            let table = "csr-a 1m kubernetes.io/kubelet-serving system:node:w Pending\n\
+                         csr-b 1m kubernetes.io/kubelet-serving system:node:w Approved,Issued\n\
+                         csr-c 1m kubernetes.io/kube-apiserver-client-kubelet u Pending";
+            let left = left.iter().map(|name| name.to_string()).collect();
+            let script = format!("kubectl() {{ echo '{table}'; }}\n{}", others_wait(SERVING, &left));
+            std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success()
+        };
+        assert!(waits(&[]));
+        assert!(waits(&["csr-x"]));
+        assert!(!waits(&["csr-a", "csr-x"]));
     }
 }

@@ -1,17 +1,19 @@
-//! Serving certificates of the kubelets, when the cluster is to sign them.
+//! Serving certificates of the kubelets, when the cluster is to sign them. Nobody in the cluster approves
+//! them, new ones in place of old ones neither: every run does that, and `certs renew`.
 
-use super::requests::{Verdict, judge_serving, pending};
+use super::requests::{SERVING, Verdict, judge_serving, others_wait, pending};
 use crate::cluster::Cluster;
 use crate::cluster::context::Node;
-use crate::cluster::kubectl::until;
+use crate::cluster::kubectl::{Kubectl, until};
 use crate::events::Event;
 use crate::phases::PhaseError;
 use crate::remote::{Command, words};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(120);
 const FILE: &str = "/var/lib/kubelet/pki/kubelet-server-current.pem";
 
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
@@ -27,8 +29,51 @@ async fn has_certificate(node: &Node) -> Result<(), Report> {
     Ok(())
 }
 
-/// Approves what is asked for until every worker that lacks its certificate has asked.
-pub async fn approve_all(cluster: &Cluster, limit: Duration) -> Result<Vec<String>, Report> {
+/// Approves what is asked for now, and goes on until every worker that lacks its certificate has asked.
+pub async fn approve_all(cluster: &Cluster, limit: Duration) -> Result<(), Report> {
+    let mut missing = without_certificate(cluster).await?;
+    let kubectl = cluster.kubectl().await?;
+    let (end, mut left) = (Instant::now() + limit, BTreeSet::new());
+    loop {
+        let approved = approve_pending(cluster, &kubectl, &mut left).await?;
+        missing.retain(|node| !approved.contains(node));
+        if missing.is_empty() || Instant::now() >= end {
+            return Ok(());
+        }
+        let script = until_or_not(&others_wait(SERVING, &left), Duration::from_secs(20));
+        kubectl.run("wait for certificate requests", &script).await?;
+    }
+}
+
+/// Approves the requests of this cluster's nodes; returns the nodes. Others are told of once, and `left` alone.
+async fn approve_pending(
+    cluster: &Cluster,
+    kubectl: &Kubectl<'_>,
+    left: &mut BTreeSet<String>,
+) -> Result<Vec<String>, Report> {
+    let list = kubectl.json("list certificate requests", "csr").await?;
+    let (mut names, mut nodes) = (Vec::new(), Vec::new());
+    for request in pending(&list).into_iter().filter(|request| request.signer == SERVING) {
+        match judge_serving(&cluster.config, &request) {
+            Verdict::Approve(node) => {
+                nodes.push(node);
+                names.push(request.name);
+            }
+            Verdict::Leave(reason) if left.insert(request.name) => {
+                let text = format!("certificate request left alone: {reason}");
+                cluster.run.event(Event::warning(None, text));
+            }
+            Verdict::Leave(_) => {}
+        }
+    }
+    if !names.is_empty() {
+        let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
+        kubectl.run("approve certificate requests", &script).await?;
+    }
+    Ok(nodes)
+}
+
+async fn without_certificate(cluster: &Cluster) -> Result<Vec<String>, Report> {
     let mut missing = Vec::new();
     for node in cluster.with_role(Role::Worker) {
         if cluster.run.has_failed(&node.host.name) {
@@ -41,35 +86,7 @@ pub async fn approve_all(cluster: &Cluster, limit: Duration) -> Result<Vec<Strin
             missing.push(node.host.name.clone());
         }
     }
-    let kubectl = cluster.kubectl().await?;
-    let end = Instant::now() + limit;
-    let mut approved = Vec::new();
-    while !missing.is_empty() && Instant::now() < end {
-        let wait = "kubectl get csr --no-headers | grep -w kubelet-serving | grep -qw Pending";
-        let script = format!("{}\n", until_or_not(wait, Duration::from_secs(20)));
-        kubectl.run("wait for certificate requests", &script).await?;
-        let list = kubectl.json("list certificate requests", "csr").await?;
-        let mut names = Vec::new();
-        for request in pending(&list) {
-            match judge_serving(&cluster.config, &request) {
-                Verdict::Approve(node) => {
-                    missing.retain(|name| *name != node);
-                    names.push(request.name);
-                }
-                Verdict::Leave(reason) => {
-                    cluster
-                        .run
-                        .event(Event::warning(None, format!("certificate request left alone: {reason}")));
-                }
-            }
-        }
-        if !names.is_empty() {
-            let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
-            kubectl.run("approve certificate requests", &script).await?;
-            approved.extend(names);
-        }
-    }
-    Ok(approved)
+    Ok(missing)
 }
 
 /// As [`until`], but running out of time is no error.

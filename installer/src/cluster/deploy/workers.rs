@@ -1,6 +1,6 @@
 //! Workers: kubelet by TLS bootstrap, kube-proxy. All at once; one that fails does not stop the others.
 
-use super::requests::{Verdict, judge_client, pending};
+use super::requests::{CLIENT, Verdict, judge_client, others_wait, pending};
 use super::runtime;
 use crate::cluster::context::{Node, require};
 use crate::cluster::deploy::control_plane::kubernetes_version;
@@ -196,8 +196,7 @@ async fn approve(cluster: &Cluster, token: &Token, done: &AtomicBool) -> Result<
     let mut left = BTreeSet::new();
     while !done.load(Ordering::Relaxed) {
         // One command waits on the master for the next request; it ends soon when none comes.
-        let wait =
-            until("kubectl get csr --no-headers 2>/dev/null | grep -qw Pending", Duration::from_secs(2));
+        let wait = until(&others_wait(CLIENT, &left), Duration::from_secs(2));
         let script = format!("( {wait} ) >/dev/null 2>&1 || :\nkubectl get csr -o json");
         let output = kubectl.run("wait for certificate requests", &script).await?;
         let list = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -207,7 +206,7 @@ async fn approve(cluster: &Cluster, token: &Token, done: &AtomicBool) -> Result<
                 Verdict::Approve(_) => names.push(request.name),
                 Verdict::Leave(reason) => {
                     let ours = request.user == token.user();
-                    if ours && left.insert(request.name) {
+                    if left.insert(request.name) && ours {
                         let text = format!("certificate request left alone: {reason}");
                         cluster.run.event(Event::warning(None, text));
                     }
