@@ -28,7 +28,7 @@ fn told(output: &Output) -> String {
 fn help_suffices_offline() {
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!("help", told(&eggo(folder.path(), &["--help"])));
-    for command in ["validate", "template", "plan", "cleanup"] {
+    for command in ["validate", "template", "plan", "facts", "cleanup"] {
         insta::assert_snapshot!(format!("help-{command}"), told(&eggo(folder.path(), &[command, "--help"])));
     }
 }
@@ -77,9 +77,83 @@ fn problems_are_told_with_their_place() {
     );
     insta::assert_snapshot!("no-file", told(&eggo(folder.path(), &["validate", "-f", "none.yaml"])));
     insta::assert_snapshot!("not-a-command", told(&eggo(folder.path(), &["validat", "-f", "one.yaml"])));
+    insta::assert_snapshot!(
+        "not-a-command-with-bundle",
+        told(&eggo(folder.path(), &["plna", "b.tar.gz", "-d"]))
+    );
     insta::assert_snapshot!("options-first", told(&eggo(folder.path(), &["-f", "one.yaml", "validate"])));
     assert_eq!(eggo(folder.path(), &["validate", "--frobnicate"]).status.code(), Some(2));
     assert_eq!(eggo(folder.path(), &["-d", "validate", "-f", "one.yaml"]).status.code(), Some(1));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told_with_the_reason() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("site")).unwrap();
+    insta::assert_snapshot!("a-folder", told(&eggo(folder.path(), &["validate", "-f", "site"])));
+    std::fs::write(folder.path().join("site/deploy.yaml"), "").unwrap();
+    insta::assert_snapshot!("the-folder-of-it", told(&eggo(folder.path(), &["validate", "-f", "site"])));
+    let closed = folder.path().join("closed.yaml");
+    std::fs::write(&closed, "").unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    // Root may read everything.
+    if std::fs::read(&closed).is_err() {
+        let closed = told(&eggo(folder.path(), &["validate", "-f", "closed.yaml"]));
+        assert!(closed.contains("hint: run this as a user who may read it"), "{closed}");
+    }
+    assert!(eggo(folder.path(), &["template", "-f", "d.yaml"]).status.success());
+    for words in [&["verify", "b.tar.gz"][..], &["plan", "b.tar.gz", "-f", "d.yaml"]] {
+        let told = told(&eggo(folder.path(), &[words, &["--pubkey", "nope.pub"]].concat()));
+        let reason = "error: cannot read key `nope.pub`: No such file or directory (os error 2)";
+        assert!(told.starts_with("exit 1") && told.contains(reason), "{told}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told_before_anybody_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let template = ["template", "-f", "d.yaml", "--masters", "m1@192.168.7.1", "--workers", "w1@192.168.7.2"];
+    assert!(eggo(folder.path(), &template).status.success());
+    let run = |words: &[&str]| {
+        told(&eggo(folder.path(), &[words, &["-f", "d.yaml", "--state-dir", "state"]].concat()))
+    };
+    let none =
+        "error: no cluster `k8s-cluster` was installed from this machine\n  looked in `state/k8s-cluster`";
+    for words in
+        [&["delete", "w1"][..], &["delete", "nobody"], &["etcd", "restore", "snapshot"], &["certs", "renew"]]
+    {
+        let told = run(words);
+        assert!(told.starts_with("exit 1") && told.contains(none), "{words:?}: {told}");
+    }
+    let nothing = "nothing to clean up: no cluster `k8s-cluster` in `state/k8s-cluster`";
+    let told = run(&["cleanup"]);
+    assert!(told.starts_with("exit 0") && told.contains(nothing), "{told}");
+    assert!(!folder.path().join("state").exists(), "looking makes no state");
+    let told = self::told(&eggo(folder.path(), &["facts", "m2", "-f", "d.yaml"]));
+    let stranger = "error: `m2` is no node of the cluster `k8s-cluster`\n\nhint: did you mean `m1`?";
+    assert!(told.contains(stranger), "{told}");
+
+    // There is one now, as far as this machine knows.
+    let text = std::fs::read(folder.path().join("d.yaml")).unwrap();
+    let config = eggo_install::config::parse("d.yaml", &text).unwrap().config;
+    std::fs::create_dir_all(folder.path().join("state/k8s-cluster")).unwrap();
+    let known = serde_json::to_vec(&config).unwrap();
+    std::fs::write(folder.path().join("state/k8s-cluster/config.json"), known).unwrap();
+    for (words, expected) in [
+        (
+            &["delete", "w2"][..],
+            "error: `w2` is no node of the cluster `k8s-cluster`\n\nhint: did you mean `w1`?",
+        ),
+        (
+            &["delete", "192.168.7.2"],
+            "error: this takes nodes out, and nobody can be asked\n\nhint: say `--yes`",
+        ),
+        (&["cleanup"], "error: cleanup destroys a cluster, and nobody can be asked\n\nhint: say `--yes`"),
+    ] {
+        let told = run(words);
+        assert!(told.contains(expected), "{words:?}: {told}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What an install changes of a system besides files, on real hosts: firewalls, the node's own repositories,
 //! clocks that are wrong, sudo that asks.
 
+use eggo_bundles::{Bundle, TrustedKeys};
 use eggo_tests::lab::{Host, Kind, Lab, Login};
 use eggo_tests::parcel::Parcel;
 use eggo_tests::site::{run, succeed};
@@ -334,4 +335,31 @@ fn a_server_that_asks_its_own_questions_is_answered() {
     let path = user.path("password").display().to_string();
     let facts = succeed(user.install(&["facts", "--accept-new-host-keys", "--password-file", &path]));
     assert!(facts.contains("x86_64"), "{facts}");
+}
+
+#[test]
+fn what_a_node_has_need_not_be_carried() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let (user, host) = (User::new(&lab), lab.host("d"));
+    user.describe(&[host, lab.host("r")], "root", "");
+    let mixed = run(user.install(&["facts", "--baseline"]));
+    let told = String::from_utf8_lossy(&mixed.stderr).into_owned();
+    assert_eq!(mixed.status.code(), Some(1), "{told}");
+    assert!(told.contains("x86_64 .deb: d") && told.contains("eggo-install facts d --baseline"), "{told}");
+
+    let captured = succeed(user.install(&["facts", "d", "--baseline"]));
+    std::fs::write(user.path("have-amd64.json"), captured).expect("a file");
+    let manifest = "name: lean\nversion: 1\narchs: [amd64]\nrepos:\n- {name: debian, type: deb, from: system}\n\
+                    baseline: have-{arch}.json\npackages:\n  worker: [openssh-server, socat]\n";
+    let bundle = user.build("lean", manifest, "amd64");
+    let keys = TrustedKeys::from_files(&[user.path("key.pub")]).expect("a key");
+    let opened = Bundle::open(&bundle).and_then(|bundle| bundle.verify(&keys)).expect("a bundle");
+    let names: Vec<&str> = opened.index().items.iter().map(|item| item.name.as_str()).collect();
+    assert!(names.contains(&"socat"), "{names:?}");
+    assert!(!names.contains(&"openssh-server") && !names.contains(&"libc6"), "{names:?}");
+
+    // With what is there it suffices.
+    user.describe(&[host], "root", "");
+    succeed(user.phases(&bundle, &user.path("key.pub"), "distribute,simulate,packages"));
+    host.exec("socat -V >/dev/null");
 }

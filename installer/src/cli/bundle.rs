@@ -37,7 +37,7 @@ pub struct ContentArgs {
 impl ContentArgs {
     pub fn open(&self, config: &Config) -> Result<Content, Report> {
         match &self.bundle {
-            Some(path) => Ok(Content::Bundle(self.trust.open(path)?)),
+            Some(path) => self.trust.content(path),
             None => self.tarballs(config),
         }
     }
@@ -61,10 +61,18 @@ impl ContentArgs {
 }
 
 impl TrustArgs {
+    pub fn content(&self, path: &Path) -> Result<Content, Report> {
+        let bundle = self.open(path)?;
+        Ok(match self.base {
+            Some(_) => Content::merged(bundle),
+            None => Content::Bundle(bundle),
+        })
+    }
+
     /// Opens the bundle; nothing of it but its framing is read before its signature holds.
     pub fn open(&self, path: &Path) -> Result<Bundle<Verified>, Report> {
         let trusted = TrustedKeys::from_files_or_folders(&self.pubkey).map_err(|error| {
-            let mut report = Report::new(error.to_string());
+            let mut report = Report::new(with_cause(&error));
             report.hint = error.hint();
             report
         })?;
@@ -79,18 +87,21 @@ impl TrustArgs {
 
 /// `eggo-install validat` is a command that went wrong, not a bundle.
 fn not_a_command(path: &Path, report: Report) -> Report {
-    use clap::CommandFactory as _;
-    let command = super::Cli::command();
-    let known = command.get_subcommands().map(|command| command.get_name());
-    match path.to_str().filter(|_| !path.exists()).and_then(|word| eggo_yaml::nearest(word, known)) {
+    match super::meant_command(path) {
         Some(near) => report.hinted(format!("did you mean the command `{near}`?")),
         None => report,
     }
 }
 
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
 pub fn refused(error: eggo_bundles::Error) -> Report {
-    let source = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    let mut report = Report::new(format!("{error}{source}"));
+    let mut report = Report::new(with_cause(&error));
     report.hint = error.hint();
     report.exit(if error.is_untrusted() { Exit::Untrusted } else { Exit::User })
 }

@@ -23,13 +23,14 @@ enum Command {
         #[command(flatten)]
         life: LifeArgs,
     },
-    /// Make new certificates and restart what uses them, one node after the other
+    /// Make new certificates and restart what uses them, one node after the other; approve those that
+    /// kubelets ask for
     Renew {
         #[command(flatten)]
         life: LifeArgs,
 
-        /// Only this node; may be repeated [default: all]
-        #[arg(long = "node", value_name = "NAME")]
+        /// Only this node, by name or address; may be repeated [default: all]
+        #[arg(long = "node", value_name = "NODE")]
         nodes: Vec<String>,
     },
 }
@@ -53,7 +54,8 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             output::text_out(&table.to_string())
         }
         Command::Renew { life, nodes } => {
-            runtime()?.block_on(operation::renew(life.request(global)?, &nodes))?;
+            let request = life.request(global)?;
+            runtime()?.block_on(operation::renew(request, &nodes))?;
             output::text_out("done: certificates renewed\n")
         }
     }

@@ -35,5 +35,6 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         }
         Format::Table => output::text_out(&verdict.table().to_string())?,
     }
-    Ok(verdict.decide()?)
+    // The table has said what is wrong with which node.
+    verdict.decide().map_err(|unfit| Report { notes: Vec::new(), ..unfit.into() })
 }

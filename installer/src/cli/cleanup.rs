@@ -50,6 +50,11 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let config = args.config.load()?.config;
+    let state = args.state.of(&config);
+    if !state.exists() {
+        let place = state.display();
+        return done(0, &format!(": no cluster `{}` in `{place}`", config.cluster_id), global);
+    }
     let question =
         format!("remove cluster `{}` from its {} nodes? [y/N] ", config.cluster_id, config.hosts.len());
     if !args.yes && !std::io::stdin().is_terminal() {
@@ -59,7 +64,6 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         return Err(Report::new("stopped: nothing was changed"));
     }
     let access = args.access.access(&config)?;
-    let state = args.state.of(&config);
     let request = CleanupRequest {
         config: Arc::new(config),
         access,
@@ -77,9 +81,13 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
         std::fs::remove_dir_all(&state).map_err(failed)?;
     }
+    done(undone, "", global)
+}
+
+fn done(undone: usize, why_nothing: &str, global: &Global) -> Result<(), Report> {
     match global.format {
         Format::Json => output::text_out(&format!("{}\n", json!({"event": "done", "undone": undone}))),
-        Format::Table if undone == 0 => output::text_out("nothing to clean up\n"),
+        Format::Table if undone == 0 => output::text_out(&format!("nothing to clean up{why_nothing}\n")),
         Format::Table => output::text_out(&format!("done: {undone} changes undone\n")),
     }
 }

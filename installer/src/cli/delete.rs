@@ -38,9 +38,7 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let request = args.life.request(global)?;
-    // By address too, as eggo took them.
-    let name = |word: &String| request.config.host(word).map_or(word.clone(), |host| host.name.clone());
-    let names: Vec<String> = args.nodes.iter().map(name).collect();
+    let names = request.named(&args.nodes)?;
     if !args.yes && !std::io::stdin().is_terminal() {
         return Err(super::usage("this takes nodes out, and nobody can be asked").hinted("say `--yes`"));
     }

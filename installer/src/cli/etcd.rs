@@ -55,6 +55,8 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             }
         }
         Command::Restore { snapshot, yes: sure, life } => {
+            let request = life.request(global)?;
+            request.is_installed()?;
             if !sure && !std::io::stdin().is_terminal() {
                 return Err(super::usage("a restore replaces all data, and nobody can be asked")
                     .hinted("say `--yes`"));
@@ -62,7 +64,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             if !sure && !yes("replace the data of all etcd members? [y/N] ") {
                 return Err(Report::new("stopped: nothing was changed"));
             }
-            runtime()?.block_on(operation::restore(life.request(global)?, &snapshot))?;
+            runtime()?.block_on(operation::restore(request, &snapshot))?;
             output::text_out("done: etcd has the snapshot's data\n")
         }
     }

@@ -3,15 +3,31 @@
 use super::access::AccessArgs;
 use super::input::ConfigArgs;
 use super::{Format, Global, output, runtime, view};
+use crate::config::Host;
 use crate::facts::Facts;
+use crate::facts::baseline::Baseline;
 use crate::operation;
 use crate::phases::PhaseError;
 use eggo_terminal::{Report, Size, Table};
 
 /// Show what the nodes are like: arch, system, package manager, memory, disks, clock.
+///
+/// With --baseline: what the nodes are sure to have, in a file that the manifest of a bundle names as
+/// its `baseline`. Packages in it need not be carried. Capture one for each arch, from machines as
+/// they are before the install; `baseline: have-{arch}.json` then finds the right one.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  eggo-install facts -f deploy.yaml --format json")]
+#[command(after_help = "Examples:\n  eggo-install facts -f deploy.yaml\n  \
+    eggo-install facts w1 w2 -f deploy.yaml --format json\n  \
+    eggo-install facts w1 w2 -f deploy.yaml --baseline > have-amd64.json")]
 pub struct Args {
+    /// Only these nodes, by name or address [default: all]
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+
+    /// Print the packages that all of the nodes have, as `eggo-bundle` takes them
+    #[arg(long)]
+    baseline: bool,
+
     #[command(flatten)]
     config: ConfigArgs,
 
@@ -21,20 +37,26 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let config = args.config.load()?.config;
+    let names = config.named(&args.nodes)?;
+    let chosen = |host: &&Host| names.is_empty() || names.contains(&host.name);
+    let hosts: Vec<Host> = config.hosts.iter().filter(chosen).cloned().collect();
     let access = args.access.access(&config)?;
     let events = view::quiet();
     let (surveyed, failures) = runtime()?.block_on(async {
-        let (reached, mut failures) = operation::connect(&config.hosts, &access, &events).await;
+        let (reached, mut failures) = operation::connect(&hosts, &access, &events).await;
         let reached = reached.into_iter().map(|(host, remote)| (host, remote as _)).collect();
         let (surveyed, more) = operation::facts_of(reached).await;
         failures.extend(more);
         (surveyed, failures)
     });
     let facts: Vec<Facts> = surveyed.into_iter().map(|node| node.facts).collect();
-    match global.format {
-        Format::Json => output::json(&facts)?,
-        Format::Table if facts.is_empty() => {}
-        Format::Table => output::text_out(&render(&facts))?,
+    match (args.baseline, global.format) {
+        // Without those that did not answer it would promise too much.
+        (true, _) if !failures.is_empty() => {}
+        (true, _) => output::json(&Baseline::of(&facts)?)?,
+        (false, Format::Json) => output::json(&facts)?,
+        (false, Format::Table) if facts.is_empty() => {}
+        (false, Format::Table) => output::text_out(&render(&facts))?,
     }
     // Those that answered are shown all the same.
     if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures).report("Connect")) }

@@ -110,13 +110,10 @@ pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Repor
 /// Opens and verifies the content before anything else, then the config, then the way onto the nodes.
 pub fn request(args: Args, global: &Global) -> Result<(InstallRequest, std::path::PathBuf), Report> {
     let options = args.choice.options()?;
-    let verified = match &args.content.bundle {
-        Some(path) => Some(args.content.trust.open(path)?),
-        None => None,
-    };
+    let verified = args.content.bundle.as_ref().map(|path| args.content.trust.content(path)).transpose()?;
     let config = args.config.load()?.config;
     let content = match verified {
-        Some(bundle) => crate::content::Content::Bundle(bundle),
+        Some(content) => content,
         None => args.content.open(&config)?,
     };
     let access = args.access.access(&config)?;

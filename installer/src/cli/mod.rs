@@ -32,6 +32,7 @@ mod view;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use eggo_terminal::{Exit, Report};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Installs a bundle inside the air gap: verifies it, distributes it over SSH, and deploys
@@ -117,7 +118,13 @@ enum Command {
 
 /// Parses, runs, reports.
 pub fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
+    let matches = Cli::command().try_get_matches().unwrap_or_else(|error| match mistyped(&error) {
+        Some(report) => {
+            eprintln!("{report}");
+            std::process::exit(report.exit as i32)
+        }
+        None => error.exit(),
+    });
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     start_log(cli.global.debug);
     let done = own_options_only(&matches).and_then(|()| run(cli));
@@ -128,6 +135,27 @@ pub fn main() -> ExitCode {
             report.exit.into()
         }
     }
+}
+
+/// `eggo-install plna BUNDLE`: to clap the first word is the bundle and the second is too much, but the
+/// first is what went wrong.
+fn mistyped(error: &clap::Error) -> Option<Report> {
+    if error.kind() != clap::error::ErrorKind::UnknownArgument {
+        return None;
+    }
+    let word = std::env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
+    let near = meant_command(Path::new(&word))?;
+    let message = format!("`{}` is neither a command nor a bundle", word.display());
+    Some(usage(message).hinted(format!("did you mean the command `{near}`?")))
+}
+
+/// The command that is nearly spelled like a bundle that is not there.
+fn meant_command(path: &Path) -> Option<String> {
+    let command = Cli::command();
+    let known = command.get_subcommands().map(|command| command.get_name());
+    let word = path.to_str().filter(|_| !path.exists())?;
+    let near = eggo_yaml::nearest(word, known).filter(|near| *near != word)?;
+    Some(near.to_string())
 }
 
 /// Before a command stand only the options of every command: the others would be the install's.

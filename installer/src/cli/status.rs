@@ -27,7 +27,9 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     }
     let mut report =
         Report::new(format!("cluster `{}` needs attention", status.cluster)).exit(Exit::SomeHosts);
-    report.notes = status.findings;
+    if global.format == Format::Table {
+        report.notes = status.findings;
+    }
     Err(report)
 }
 

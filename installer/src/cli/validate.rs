@@ -18,24 +18,25 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let path = args.config.path()?;
-    let loaded = config::load(&path);
-    if global.format == Format::Json {
-        output::json(&match &loaded {
-            Ok(loaded) => {
-                json!({"valid": true, "cluster": loaded.config.cluster_id, "problems": [], "warnings": list(&loaded.warnings)})
-            }
-            Err(LoadError::Invalid(problems)) => {
-                json!({"valid": false, "cluster": null, "problems": list(problems), "warnings": []})
-            }
-            Err(LoadError::Read { .. }) => Value::Null,
-        })?;
+    let shown = path.display().to_string();
+    match (config::load(&path), global.format) {
+        (Ok(loaded), Format::Table) => {
+            super::input::warn(&loaded.warnings);
+            output::text_out(&summary(&shown, &loaded.config))
+        }
+        (Ok(loaded), Format::Json) => output::json(&json!({
+            "valid": true, "cluster": loaded.config.cluster_id,
+            "problems": [], "warnings": list(&loaded.warnings),
+        })),
+        (Err(LoadError::Invalid(problems)), Format::Json) => {
+            output::json(&json!({
+                "valid": false, "cluster": null, "problems": list(&problems), "warnings": [],
+            }))?;
+            // What is wrong has been said.
+            Err(Report::new(format!("`{shown}` is not valid")))
+        }
+        (Err(error), _) => Err(error.into()),
     }
-    let loaded = loaded?;
-    if global.format == Format::Table {
-        super::input::warn(&loaded.warnings);
-        output::text_out(&summary(&path.display().to_string(), &loaded.config))?;
-    }
-    Ok(())
 }
 
 fn list(problems: &Problems) -> Value {

@@ -2,6 +2,7 @@
 
 use super::bundle::{TrustArgs, refused};
 use super::{Format, Global, output};
+use eggo_bundles::Index;
 use eggo_bundles::progress::Silent;
 use eggo_terminal::{Report, Size};
 use serde_json::json;
@@ -25,17 +26,32 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let bundle = args.trust.open(&args.bundle)?;
     bundle.verify_all(&Silent).map_err(refused)?;
     let (index, key) = (bundle.index(), bundle.key().id());
+    let with_base = args.trust.base.is_some();
+    let checked = index.items.iter().filter(|item| with_base || index.carries(item)).count();
     match global.format {
         Format::Json => output::json(&json!({
             "trusted": true, "key": key, "name": index.name, "version": index.version,
             "archs": index.archs, "items": index.items.len(), "size": bundle.size(),
+            "parent": index.parent, "checked": checked,
         })),
         Format::Table => output::text_out(&format!(
-            "{} {} is whole and signed by key {key}: {} items, {}\n",
+            "{} {} is whole and signed by key {key}: {} items, {}\n{}",
             index.name,
             index.version,
             index.items.len(),
-            Size(bundle.size())
+            Size(bundle.size()),
+            delta(index, checked)
         )),
+    }
+}
+
+/// What of a delta was looked at.
+fn delta(index: &Index, checked: usize) -> String {
+    match (index.parent, index.items.len() - checked) {
+        (None, _) => String::new(),
+        (Some(parent), 0) => format!("it is a delta, and whole with its parent {parent}\n"),
+        (Some(parent), rest) => format!(
+            "it is a delta with {checked} of them; the other {rest} are in its parent {parent}: `--base` names it\n"
+        ),
     }
 }

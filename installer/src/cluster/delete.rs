@@ -31,17 +31,7 @@ impl Default for Options {
 /// Whether the cluster can do without `names`. Nothing is touched.
 pub async fn check(cluster: &Cluster, names: &[String]) -> Result<(), Report> {
     let config = &cluster.config;
-    for name in names {
-        if config.host(name).is_none() {
-            let known: Vec<&str> = config.hosts.iter().map(|host| host.name.as_str()).collect();
-            let near = eggo_yaml::nearest(name, known);
-            let report = Report::new(format!("`{name}` is no node of the cluster `{}`", config.cluster_id));
-            return Err(match near {
-                Some(near) => report.hinted(format!("did you mean `{near}`?")),
-                None => report,
-            });
-        }
-    }
+    config.named(names)?;
     let left = |role: Role| config.with_role(role).filter(|host| !names.contains(&host.name)).count();
     if left(Role::Master) == 0 {
         return Err(Report::new("the last master cannot be deleted")

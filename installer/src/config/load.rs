@@ -6,6 +6,7 @@ use super::{KEYS, Secret, control_plane, defaults, extras, hosts, install, netwo
 use eggo_bundles::Role;
 use eggo_terminal::Explain;
 use eggo_yaml::{Fields, Problems, Reader};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A configuration that holds, and what is odd about it.
@@ -49,8 +50,20 @@ impl Explain for LoadError {
         match self {
             Self::Invalid(problems) if problems.list.len() == 1 => problems.list[0].hint.clone(),
             Self::Invalid(_) => None,
-            Self::Read { .. } => Some("write one with `eggo-install template`".into()),
+            Self::Read { path, source } => unreadable(path, source.kind()),
         }
+    }
+}
+
+fn unreadable(path: &Path, kind: ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::NotFound => Some("write one with `eggo-install template`".into()),
+        ErrorKind::PermissionDenied => Some("run this as a user who may read it".into()),
+        ErrorKind::IsADirectory if path.join("deploy.yaml").is_file() => {
+            Some(format!("this is a folder; the file in it is `{}`", path.join("deploy.yaml").display()))
+        }
+        ErrorKind::IsADirectory => Some("this is a folder; name a file".into()),
+        _ => None,
     }
 }
 

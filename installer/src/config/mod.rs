@@ -15,6 +15,7 @@ mod install;
 mod keys;
 mod load;
 mod model;
+mod names;
 mod networks;
 mod runtime;
 mod secret;

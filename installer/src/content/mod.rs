@@ -14,13 +14,21 @@ use std::io::{self, Read};
 
 pub enum Content {
     Bundle(Bundle<Verified>),
+    /// A delta that has its parent at hand: as good as the full bundle, whose index this is.
+    Merged(Bundle<Verified>, Box<Index>),
     Tarballs(Box<Tarballs>),
 }
 
 impl Content {
+    pub fn merged(delta: Bundle<Verified>) -> Self {
+        let index = Box::new(delta.index().full());
+        Self::Merged(delta, index)
+    }
+
     pub fn index(&self) -> &Index {
         match self {
             Self::Bundle(bundle) => bundle.index(),
+            Self::Merged(_, index) => index,
             Self::Tarballs(tarballs) => tarballs.index(),
         }
     }
@@ -29,7 +37,7 @@ impl Content {
     /// from what the index promises.
     pub fn read(&self, item: &Item) -> io::Result<Box<dyn Read + Send>> {
         match self {
-            Self::Bundle(bundle) => Ok(Box::new(bundle.read(item)?)),
+            Self::Bundle(bundle) | Self::Merged(bundle, _) => Ok(Box::new(bundle.read(item)?)),
             Self::Tarballs(tarballs) => tarballs.read(item),
         }
     }

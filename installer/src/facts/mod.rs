@@ -1,5 +1,6 @@
 //! What a node is and has, asked in one round trip. Nothing is judged here: `preflight` does that.
 
+pub mod baseline;
 mod parse;
 
 pub use parse::parse;
@@ -66,7 +67,7 @@ pub const PROGRAMS: [&str; 12] = [
     "coredns",
 ];
 
-/// A node as it was found. As JSON it also serves `eggo-bundle` as a baseline.
+/// A node as it was found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Facts {

@@ -32,16 +32,28 @@ pub struct LifeRequest {
 }
 
 impl LifeRequest {
+    /// An install that has not come to the cluster itself has none to ask about.
+    pub fn is_installed(&self) -> Result<(), Report> {
+        if kept::load(&self.state)?.is_some() {
+            return Ok(());
+        }
+        let message = format!("no cluster `{}` was installed from this machine", self.config.cluster_id);
+        let hint =
+            "eggo-install BUNDLE -f deploy.yaml installs it; where it was installed from, `list` shows it";
+        Err(Report::new(message).note(format!("looked in `{}`", self.state.display())).hinted(hint))
+    }
+
+    /// Nodes by their names. Told without asking any: there is no such cluster, or no such node in it.
+    pub fn named(&self, words: &[String]) -> Result<Vec<String>, Report> {
+        self.is_installed()?;
+        Ok(self.config.named(words)?)
+    }
+
     /// The cluster without any content to install. Nodes are connected to when they are first needed,
     /// so that one that is gone does not hide the others.
     fn cluster(self) -> Result<Cluster, Report> {
+        self.is_installed()?;
         let LifeRequest { config, access, state, events } = self;
-        // An install that has not come to the cluster itself has none to ask about.
-        if kept::load(&state)?.is_none() {
-            let message = format!("no cluster `{}` was installed from this machine", config.cluster_id);
-            let hint = "eggo-install BUNDLE -f deploy.yaml installs it; where it was installed from, `list` shows it";
-            return Err(Report::new(message).note(format!("looked in `{}`", state.display())).hinted(hint));
-        }
         let journal = Journal::open(&state)?;
         let nodes =
             config.hosts.iter().map(|host| Node::new(host.clone(), access.host(host, &events))).collect();
@@ -61,10 +73,9 @@ pub async fn certificates(request: LifeRequest) -> Result<Vec<Line>, Report> {
 /// Renews the certificates of `nodes`, or of all; one node after the other.
 pub async fn renew(request: LifeRequest, nodes: &[String]) -> Result<(), Report> {
     let cluster = request.cluster()?;
-    if let Some(stranger) = nodes.iter().find(|name| cluster.node(name).is_none()) {
-        return Err(Report::new(format!("`{stranger}` is no node of the cluster")));
-    }
-    certs::renew(&cluster, nodes).await.map_err(|error| error.report("Renew certificates"))
+    certs::renew(&cluster, &cluster.config.named(nodes)?)
+        .await
+        .map_err(|error| error.report("Renew certificates"))
 }
 
 pub async fn backup(request: LifeRequest) -> Result<Backup, Report> {

@@ -104,7 +104,7 @@ impl Manager {
         }
     }
 
-    fn compare(self, left: &str, right: &str) -> Ordering {
+    pub fn compare(self, left: &str, right: &str) -> Ordering {
         match self {
             Self::Dpkg => version::deb::compare(left, right),
             Self::Rpm => version::rpm::compare(left, right),

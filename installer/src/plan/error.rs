@@ -1,7 +1,7 @@
 //! Why a plan cannot be made.
 
 use crate::config::{Host, Section};
-use eggo_bundles::{Arch, dst::BadDst};
+use eggo_bundles::{Arch, Digest, dst::BadDst};
 use eggo_terminal::Explain;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub enum PlanError {
     NoDst(String),
     #[error("deploy.yaml takes packages from the nodes' own repositories, but this install is offline")]
     NodeRepos(Vec<(String, Section, usize)>),
+    #[error("the bundle is a delta: {} of what the nodes need {} only in its parent {parent}", .items.len(), if .items.len() == 1 { "is" } else { "are" })]
+    OnlyInParent { parent: Digest, items: Vec<String> },
 }
 
 /// Something that a node needs and the bundle does not have for its arch.
@@ -41,6 +43,7 @@ impl Explain for PlanError {
                 let line = |(names, section, line): &_| format!("`{names}` of `{section}` (line {line})");
                 asked.iter().map(line).collect()
             }
+            Self::OnlyInParent { items, .. } => items.clone(),
             _ => Vec::new(),
         }
     }
@@ -57,6 +60,7 @@ impl Explain for PlanError {
                 "bundle the packages and write `type: pkg`, or allow the nodes' repositories with `--node-repos`"
                     .into()
             }
+            Self::OnlyInParent { .. } => "give the parent with `--base`".into(),
         })
     }
 }

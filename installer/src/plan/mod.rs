@@ -16,9 +16,9 @@ pub use steps::Step;
 
 use crate::config::{Config, Hook};
 use catalogue::Catalogue;
-use eggo_bundles::{Arch, Digest, Image, Index, Item, Role};
+use eggo_bundles::{Arch, Digest, Image, Index, Item, Kind, Role};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -95,13 +95,15 @@ pub fn plan(
     let nothing = Known::default();
     let mut missing = error::Lacks::default();
     let mut nodes = Vec::new();
+    let known_of = |name: &str| known.get(name).unwrap_or(&nothing);
     for host in &config.hosts {
-        let known = known.get(&host.name).unwrap_or(&nothing);
+        let known = known_of(&host.name);
         let picked = pick::pick(config, host, &catalogue, known, &mut missing)?;
         nodes.push(NodePlan::new(config, host, picked, known));
     }
     missing.into_result()?;
     refuse_repos(config, options)?;
+    refuse_what_only_the_parent_has(index, &nodes, known_of)?;
     let first = config.first_master();
     let addons = first.map_or_else(Vec::new, |master| pick::addons(config, master.arch, &catalogue));
     Ok(Plan { cluster: config.cluster_id.clone(), nodes, addons })
@@ -150,10 +152,10 @@ impl NodePlan {
 
     /// The image archives of eggo's tarballs, whose content no index lists.
     pub fn image_archives(&self) -> impl Iterator<Item = &Wanted> {
-        self.of_kind(eggo_bundles::Kind::Image).filter(|_| self.images.is_empty())
+        self.of_kind(Kind::Image).filter(|_| self.images.is_empty())
     }
 
-    pub fn of_kind(&self, kind: eggo_bundles::Kind) -> impl Iterator<Item = &Wanted> {
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Wanted> {
         self.items.iter().filter(move |wanted| wanted.item.kind == kind)
     }
 }
@@ -163,6 +165,31 @@ fn refuse_repos(config: &Config, options: Options) -> Result<(), PlanError> {
     let items = config.content.items.iter().filter(|item| item.kind == ItemKind::Repo);
     let asked: Vec<_> = items.map(|item| (item.names.join(", "), item.section, item.line)).collect();
     if asked.is_empty() || options.node_repos { Ok(()) } else { Err(PlanError::NodeRepos(asked)) }
+}
+
+/// A delta alone will do where a node has the rest in its store. Manifests and hooks are read here.
+fn refuse_what_only_the_parent_has<'a>(
+    index: &Index,
+    nodes: &[NodePlan],
+    known_of: impl Fn(&str) -> &'a Known,
+) -> Result<(), PlanError> {
+    let Some(parent) = index.parent else { return Ok(()) };
+    let mut items = BTreeSet::new();
+    for node in nodes {
+        let there = &known_of(&node.name).content;
+        let is_hook =
+            |item: &Item| node.hooks.iter().any(|hook| item.path.rsplit('/').next() == Some(&hook.name));
+        let read_here = |item: &Item| item.kind == Kind::Addon || is_hook(item);
+        let lacks = |item: &Item| !index.carries(item) && (!there.contains(&item.sha256) || read_here(item));
+        for item in node.items.iter().map(|wanted| &*wanted.item).filter(|item| lacks(item)) {
+            items.insert(match item.kind {
+                Kind::Image => format!("{} image `{}`", item.arch, item.name),
+                _ => item.path.clone(),
+            });
+        }
+    }
+    let items = Vec::from_iter(items);
+    if items.is_empty() { Ok(()) } else { Err(PlanError::OnlyInParent { parent, items }) }
 }
 
 /// As the index writes the item, with the destination that holds for this node.

@@ -266,3 +266,33 @@ fn refused_for_its_reason() {
         assert!(report.contains(reason), "expected `{reason}`, found\n{report}");
     }
 }
+
+#[test]
+fn a_delta_alone_will_do_where_nodes_have_the_rest() {
+    let config = config("install: {package-source: {type: bundle}}\n");
+    let (whole, mut delta) = (full(), full());
+    let new = |item: &&Item| item.name == "kubelet";
+    delta.carried = delta.items.iter().filter(new).map(|item| item.sha256).collect();
+    delta.carried.sort();
+    delta.parent = Some(Digest::of(b"parent"));
+    let told = refused(&config, &delta);
+    let parent = Digest::of(b"parent");
+    let error = format!("are only in its parent {parent}\n  amd64 image `docker.io/calico/node:v3.19.1`\n");
+    assert!(told.contains(&error), "{told}");
+    assert!(told.contains("\n  amd64/bin/etcd\n") && !told.contains("kubelet"), "{told}");
+    assert!(told.ends_with("hint: give the parent with `--base`"), "{told}");
+
+    // What is read on this machine must be at hand here: of all the rest, the manifest alone is missing.
+    let content = whole.items.iter().filter(|item| !new(item)).map(|item| item.sha256).collect();
+    let known = Known { packages: None, content };
+    let known: BTreeMap<String, Known> = ["m", "w"].map(|name| (name.to_string(), known.clone())).into();
+    let error = plan(&config, &delta, &known, Options::default()).unwrap_err();
+    let items = vec!["amd64/addons/calico.yaml".to_string()];
+    assert_eq!(error, PlanError::OnlyInParent { parent, items });
+    let manifests = delta.items.iter().filter(|item| item.kind == Kind::Addon).map(|item| item.sha256);
+    delta.carried.extend(manifests);
+    delta.carried.sort();
+    let made = plan(&config, &delta, &known, Options::default()).unwrap();
+    let kubelet = whole.items.iter().find(new).unwrap().size;
+    assert_eq!(made.node("w").unwrap().bytes_to_send, kubelet);
+}
