@@ -1,7 +1,7 @@
 //! What an index holds, counted: per arch and kind, what is shared, what differs from another.
 
 use eggo_bundles::{Arch, Digest, Index, Item, Kind};
-use eggo_terminal::Size;
+use eggo_terminal::{Count, Size};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -75,11 +75,12 @@ pub fn carried(index: &Index) -> Option<Share> {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = Count(self.of, "file", "files");
         match self.files {
-            0 => write!(f, "carries nothing, all {} files are taken from its parent", self.of),
+            0 => write!(f, "carries nothing, all of it ({}) is taken from its parent", of),
             files => {
                 let bytes = Size(self.bytes);
-                write!(f, "carries {files} of {} files, {bytes}; the rest is taken from its parent", self.of)
+                write!(f, "carries {files} of {of}, {bytes}; the rest is taken from its parent")
             }
         }
     }

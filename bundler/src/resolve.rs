@@ -80,7 +80,9 @@ async fn decide(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result
     let (addons, mut wanted_images) = wanted::addons(manifest, tools).await?;
     wanted_images.extend(wanted::named(manifest, archs)?);
     let registries = wanted::registries(manifest);
-    let images = images::lock(&wanted_images, archs, &registries, &manifest.resolve(""), tools).await?;
+    let images = images::lock(&wanted_images, archs, &registries, &manifest.resolve(""), tools)
+        .await
+        .map_err(|error| wanted::asked(manifest, &wanted_images, error))?;
     let (binaries, files) = locked_files.into_iter().partition(|file| file.kind == Kind::Bin);
     let mut lock = Lock {
         lock: lock::VERSION,

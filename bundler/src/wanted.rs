@@ -67,6 +67,25 @@ pub async fn addons(manifest: &Manifest, tools: Tools<'_>) -> Result<(Vec<Locked
     Ok((locked, wanted))
 }
 
+/// Adds who wants the image that `error` is about.
+pub fn asked(manifest: &Manifest, wanted: &[Wanted], error: images::Error) -> Error {
+    let Some(image) = error.image().map(str::to_string) else { return error.into() };
+    let same = |reference: &Reference| reference.to_string() == image;
+    let named = manifest.images.iter().filter(|request| request.name.parse().is_ok_and(|name| same(&name)));
+    let mut places: Vec<String> = named.map(|request| manifest.place(request.line)).collect();
+    for one in wanted.iter().filter(|one| same(&one.reference)) {
+        places.extend(one.required_by.iter().filter(|by| *by != "manifest").cloned());
+    }
+    match places.is_empty() {
+        true => error.into(),
+        false => Error::Asked {
+            inner: Box::new(error.into()),
+            what: format!("image `{image}`"),
+            place: places.join(", "),
+        },
+    }
+}
+
 async fn one_addon(
     manifest: &Manifest,
     request: &AddonRequest,

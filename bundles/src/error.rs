@@ -112,9 +112,11 @@ impl Error {
             }
             Error::Index { why, .. } => why.hint(),
             Error::NotABundle { .. } => Some(
-                "a download or copy that was cut can look like this: compare its size with the original"
+                "compare its size with the original, in case the copy was cut; `eggo-bundle import` makes \
+                 bundles of eggo's own tarballs"
                     .into(),
             ),
+            Error::NoSuchItem { .. } => Some("`eggo-bundle inspect --tree` shows what is inside".into()),
             Error::Empty { .. } => {
                 Some("copy the bundle again, or look at the command that should have sent it".into())
             }

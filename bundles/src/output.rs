@@ -67,6 +67,15 @@ pub fn write_whole(target: &Path, bytes: &[u8]) -> io::Result<()> {
     output.finish()
 }
 
+/// Writes a small file where none may be yet; what fails in between leaves nothing in the way of
+/// the next attempt.
+pub fn write_new(target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    use io::Write as _;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(target)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.inspect_err(|_| drop(fs::remove_file(target)))
+}
+
 /// Fails where no file could be written, before there is one: what it takes to make its content
 /// may have taken an hour.
 pub fn check_place(target: &Path) -> io::Result<()> {

@@ -52,7 +52,10 @@ impl BadPart {
             BadPart::Length { path, .. } | BadPart::Changed { path, .. } => {
                 Some(format!("copy `{}` again", path.display()))
             }
-            BadPart::NotFirst(path) => Some(format!("give `{}`", numbered(&base_of(path)?.0, 1).display())),
+            BadPart::NotFirst(path) => Some(match base_of(path) {
+                Some((base, _)) => format!("give `{}`", numbered(&base, 1).display()),
+                None => "the name of a first part ends in `.001`".into(),
+            }),
             BadPart::Sidecar(_) => None,
             BadPart::TooMany { .. } => Some("choose a larger size".into()),
         }

@@ -8,6 +8,7 @@ mod inflate;
 mod tape;
 mod zipped;
 
+use crate::cache;
 use eggo_terminal::{Explain, Size};
 use std::fs::File;
 use std::io::{self, Read};
@@ -74,6 +75,8 @@ impl Explain for Error {
             Error::Refused { .. } => {
                 Some("take the file from its author again, or report it to them".to_string())
             }
+            // Members are mostly put into the cache.
+            Error::Visitor(error) => error.downcast_ref::<cache::Error>().and_then(Explain::hint),
             _ => None,
         }
     }

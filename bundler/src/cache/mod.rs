@@ -246,7 +246,9 @@ impl Cache {
     }
 
     fn temporary(&self) -> Result<tempfile::NamedTempFile, Error> {
-        tempfile::NamedTempFile::new_in(self.root.join("tmp")).map_err(|source| self.unwritable(source))
+        // Its own words tell of a name that nobody has typed.
+        tempfile::NamedTempFile::new_in(self.root.join("tmp"))
+            .map_err(|error| self.unwritable(error.kind().into()))
     }
 
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::resolve::{LockMode, Origin};
 use eggo_bundles::progress::Progress as _;
-use eggo_terminal::{Report, Size, Watch};
+use eggo_terminal::{Count, Report, Size, Watch};
 use std::path::PathBuf;
 
 /// Fetch what a manifest names, and pack and sign it into one file
@@ -68,10 +68,10 @@ pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
     }
     let archs: Vec<&str> = built.archs.iter().map(|arch| arch.as_str()).collect();
     watch.note(&format!(
-        "wrote `{}`: {}, {} items for {}, signed by key {}",
+        "wrote `{}`: {}, {} for {}, signed by key {}",
         built.out.display(),
         Size(built.written.size),
-        built.index.items.len(),
+        Count(built.index.items.len(), "item", "items"),
         archs.join(" and "),
         options.key.public().id()
     ));

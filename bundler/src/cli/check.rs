@@ -3,7 +3,7 @@ use super::output::{self, Format, FormatArgs};
 use crate::check::{self, Severity};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
-use eggo_terminal::{Exit, Report, Watch};
+use eggo_terminal::{Count, Exit, Report, Watch};
 use std::path::PathBuf;
 
 /// Prove, without a network, that a bundle has everything its content refers to
@@ -16,6 +16,7 @@ Examples:
   eggo-bundle check k8s.tar.gz
   eggo-bundle check k8s-delta.tar.gz --base k8s-1.20.1.tar.gz")]
 pub struct Args {
+    /// The bundle; of a split one, the first part.
     bundle: PathBuf,
     /// The parent of a delta, for what it takes from there.
     #[arg(long, value_name = "BUNDLE")]
@@ -43,13 +44,10 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         }
     }
     if missing > 0 {
-        let things = if missing == 1 { "thing is" } else { "things are" };
-        return Err(Report::new(format!(
-            "`{}` is not complete: {missing} {things} missing",
-            args.bundle.display()
-        ))
-        .hinted("add what is missing to the manifest, and build again")
-        .exit(Exit::User));
+        let things = Count(missing, "thing is", "things are");
+        return Err(Report::new(format!("`{}` is not complete: {things} missing", args.bundle.display()))
+            .hinted("add what is missing to the manifest, and build again")
+            .exit(Exit::User));
     }
     let whole = if args.base.is_some() { " together with its parent" } else { "" };
     watch.note(&format!("`{}` is complete{whole}", args.bundle.display()));

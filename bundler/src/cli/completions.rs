@@ -10,6 +10,7 @@ Examples:
   eggo-bundle completions bash > /etc/bash_completion.d/eggo-bundle
   eggo-bundle completions zsh > ~/.zfunc/_eggo-bundle")]
 pub struct Args {
+    /// The shell that is to complete.
     shell: Shell,
 }
 

@@ -18,7 +18,9 @@ Examples:
   eggo-bundle diff old.tar.gz new.tar.gz -o delta.tar.gz --key release.key
   eggo-bundle merge old.tar.gz delta.tar.gz -o new.tar.gz     on the other side")]
 pub struct Args {
+    /// The bundle that is there already.
     old: PathBuf,
+    /// The bundle that comes after it.
     new: PathBuf,
     /// Write a delta to this file, which is replaced if it is there.
     #[arg(short, long, value_name = "DELTA")]

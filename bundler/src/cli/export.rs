@@ -12,6 +12,7 @@ Example:
   then in eggo's deploy.yaml:
     package-source: {srcpath: {amd64: packages/packages-x86.tar.gz, arm64: packages/packages-arm.tar.gz}}")]
 pub struct Args {
+    /// The bundle; of a split one, the first part.
     bundle: PathBuf,
     /// In eggo's layout: pkg/ bin/ file/ dir/ image/.
     #[arg(long, required = true)]

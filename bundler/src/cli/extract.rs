@@ -3,7 +3,7 @@ use crate::contents;
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
 use eggo_bundles::reader::Selection;
-use eggo_terminal::{Report, Size, Watch};
+use eggo_terminal::{Count, Report, Size, Watch};
 use std::path::PathBuf;
 
 /// Unpack a bundle, or parts of it, checking every byte on its way
@@ -17,6 +17,7 @@ Examples:
   eggo-bundle extract k8s.tar.gz -C . amd64/bin/kubelet arm64/bin
   ssh builder cat k8s.tar.gz | eggo-bundle extract - -C /srv/k8s")]
 pub struct Args {
+    /// The bundle; of a split one, the first part; `-` for standard input.
     bundle: PathBuf,
     /// The folder to unpack into; it is made if it is not there.
     // `-o`, as other commands have it, is taken too.
@@ -51,8 +52,8 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     };
     let extracted = extracted.map_err(Error::from)?;
     watch.note(&format!(
-        "unpacked {} files, {}, into `{}`",
-        extracted.files,
+        "unpacked {}, {}, into `{}`",
+        Count(extracted.files, "file", "files"),
         Size(extracted.bytes),
         args.directory.display()
     ));

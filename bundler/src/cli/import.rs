@@ -7,7 +7,7 @@ use crate::fetch::Sources;
 use eggo_bundles::output::check_place;
 use eggo_bundles::progress::Progress as _;
 use eggo_bundles::{Arch, WriteError, seal_created, write};
-use eggo_terminal::{Report, Size, Watch};
+use eggo_terminal::{Count, Report, Size, Watch};
 use std::path::PathBuf;
 
 /// Make a bundle of eggo's own offline tarballs
@@ -50,7 +50,12 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let items = imported.index.items.len();
     let sealed = seal_created(imported.index, args.seal.created, &key).map_err(Error::from)?;
     let written = write(&out, &sealed, &sources, watch).map_err(Error::from)?;
-    watch.note(&format!("wrote `{}`: {}, {items} items", out.display(), Size(written.size)));
+    watch.note(&format!(
+        "wrote `{}`: {}, {}",
+        out.display(),
+        Size(written.size),
+        Count(items, "item", "items")
+    ));
     Ok(())
 }
 

@@ -1,11 +1,14 @@
-use eggo_bundles::output::hint;
+use eggo_bundles::output::{hint, write_new};
 use eggo_bundles::progress::Progress as _;
 use eggo_terminal::{Report, Watch};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Write a manifest to begin with, with every key explained
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  eggo-bundle init
+  eggo-bundle init k8s.yaml && eggo-bundle build -m k8s.yaml")]
 pub struct Args {
     /// The file to write; an existing one is never replaced.
     #[arg(default_value = "bundle.yaml")]
@@ -15,8 +18,7 @@ pub struct Args {
 const MANIFEST: &str = include_str!("init.yaml");
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&args.file);
-    file.and_then(|mut file| file.write_all(MANIFEST.as_bytes())).map_err(|error| {
+    write_new(&args.file, MANIFEST.as_bytes(), 0o644).map_err(|error| {
         let report = Report::new(format!("cannot write `{}`: {error}", args.file.display()));
         match (error.kind(), hint(&args.file, &error)) {
             (std::io::ErrorKind::AlreadyExists, _) => report.hinted("name another file"),

@@ -18,6 +18,7 @@ Examples:
   eggo-bundle inspect k8s.tar.gz --tree
   eggo-bundle inspect k8s.tar.gz --format json | jq '.items[].name'")]
 pub struct Args {
+    /// The bundle; of a split one, the first part; `-` for standard input.
     bundle: PathBuf,
     /// Every file, as a tree.
     #[arg(long, conflicts_with_all = ["format", "json"])]

@@ -2,12 +2,12 @@
 
 use crate::error::Error;
 use clap::Args;
+use eggo_bundles::output;
 use eggo_bundles::progress::Progress;
 use eggo_bundles::sbom::Created;
 use eggo_bundles::{KeyPair, SecretKey, TrustedKeys};
 use eggo_terminal::Report;
-use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Flags of the commands that seal a new bundle.
@@ -85,8 +85,8 @@ pub fn write_pair(path: &Path, password: Option<&str>) -> Result<String, Report>
         std::fs::create_dir_all(folder)
             .map_err(|error| Report::new(format!("cannot make `{}`: {error}", folder.display())))?;
     }
-    write_new(path, &pair.secret, 0o600)?;
-    if let Err(report) = write_new(&public_path(path), &pair.public, 0o644) {
+    write_half(path, &pair.secret, 0o600)?;
+    if let Err(report) = write_half(&public_path(path), &pair.public, 0o644) {
         // Half a pair is of no use, and would be in the way of the next attempt.
         let _ = std::fs::remove_file(path);
         return Err(report);
@@ -94,12 +94,14 @@ pub fn write_pair(path: &Path, password: Option<&str>) -> Result<String, Report>
     Ok(pair.public)
 }
 
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Report> {
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+fn write_half(path: &Path, text: &str, mode: u32) -> Result<(), Report> {
+    output::write_new(path, text.as_bytes(), mode).map_err(|error| {
         let report = Report::new(format!("cannot write `{}`: {error}", path.display()));
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => report.hinted("choose another name, or remove it first"),
+        match (error.kind(), output::hint(path, &error)) {
+            (std::io::ErrorKind::AlreadyExists, _) => {
+                report.hinted("choose another name, or remove it first")
+            }
+            (_, Some(hint)) => report.hinted(hint),
             _ => report,
         }
     })

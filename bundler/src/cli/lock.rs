@@ -7,7 +7,7 @@ use crate::manifest::Manifest;
 use crate::resolve::{self, Decided, LockMode};
 use eggo_bundles::Arch;
 use eggo_bundles::progress::Progress;
-use eggo_terminal::{Report, Table, Watch};
+use eggo_terminal::{Count, Report, Table, Watch};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -108,16 +108,12 @@ fn table(changes: &[Change]) -> Table {
 fn summary(decided: &Decided) -> String {
     let lock = &decided.lock;
     let counts = [
-        (lock.packages.len(), "packages"),
-        (lock.binaries.len(), "binaries"),
-        (lock.files.len(), "files"),
-        (lock.images.len(), "images"),
-        (lock.addons.len(), "addons"),
+        Count(lock.packages.len(), "package", "packages"),
+        Count(lock.binaries.len(), "binary", "binaries"),
+        Count(lock.files.len(), "file", "files"),
+        Count(lock.images.len(), "image", "images"),
+        Count(lock.addons.len(), "addon", "addons"),
     ];
-    let parts: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let parts: Vec<String> = counts.iter().filter(|count| count.0 > 0).map(Count::to_string).collect();
     if parts.is_empty() { "nothing".to_string() } else { parts.join(", ") }
 }

@@ -6,6 +6,10 @@ use std::path::PathBuf;
 
 /// Print the manual page, or write one for each command into a folder
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  eggo-bundle man | man -l -
+  eggo-bundle man -o /usr/local/share/man/man1")]
 pub struct Args {
     /// The folder for eggo-bundle.1, eggo-bundle-build.1 and the others.
     #[arg(short, long, value_name = "DIR")]

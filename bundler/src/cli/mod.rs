@@ -172,4 +172,17 @@ mod tests {
     fn the_command_line_is_sound() {
         <Cli as clap::CommandFactory>::command().debug_assert();
     }
+
+    /// Offline there is nothing else to read.
+    #[test]
+    fn every_argument_is_explained() {
+        let program = <Cli as clap::CommandFactory>::command();
+        for command in program.get_subcommands() {
+            assert!(command.get_after_help().is_some(), "`{}` has no example", command.get_name());
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let (command, argument, help) = (command.get_name(), argument.get_id(), argument.get_help());
+                assert!(help.is_some(), "`{argument}` of `{command}` is not explained");
+            }
+        }
+    }
 }

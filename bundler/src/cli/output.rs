@@ -11,11 +11,13 @@ pub enum Format {
     /// A table for people.
     #[default]
     Text,
+    /// For programs.
     Json,
 }
 
 #[derive(Debug, Args)]
 pub struct FormatArgs {
+    /// How to print it.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// What many other programs call `--format json`.

@@ -19,6 +19,7 @@ Example:
 A push that was cut goes on when it is run again; `oras pull` gets the files back. Credentials are
 those of `docker login` or `skopeo login`.")]
 pub struct Args {
+    /// The bundle; of a split one, the first part.
     bundle: PathBuf,
     /// The folder to write to, made if it is not there; or `oci://HOST/REPOSITORY:TAG`.
     target: String,

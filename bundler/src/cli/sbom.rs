@@ -6,13 +6,17 @@ use eggo_terminal::{Report, Watch};
 use std::path::PathBuf;
 
 /// Print a bundle's bill of materials
+///
+/// That of a delta is the one of the full bundle.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   eggo-bundle sbom k8s.tar.gz > k8s.spdx.json
   eggo-bundle sbom k8s.tar.gz --format cyclonedx > k8s.cdx.json")]
 pub struct Args {
+    /// The bundle; of a split one, the first part.
     bundle: PathBuf,
+    /// Which of the two formats.
     #[arg(long, value_enum, default_value_t)]
     format: Kind,
     #[command(flatten)]
@@ -23,7 +27,10 @@ pub struct Args {
 enum Kind {
     /// SPDX 2.3 JSON, as it lies in the bundle.
     #[default]
+    #[value(aliases = ["json", "spdx-json"])]
     Spdx,
+    /// CycloneDX 1.5 JSON.
+    #[value(aliases = ["cdx", "cyclonedx-json"])]
     Cyclonedx,
 }
 

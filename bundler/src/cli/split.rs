@@ -1,7 +1,7 @@
 use crate::error::Error;
 use eggo_bundles::parts;
 use eggo_bundles::progress::Progress as _;
-use eggo_terminal::{Report, Watch};
+use eggo_terminal::{Count, Report, Watch};
 use std::path::PathBuf;
 
 /// Cut a bundle into numbered parts, each with its checksum
@@ -13,6 +13,7 @@ use std::path::PathBuf;
 Example:
   eggo-bundle split k8s.tar.gz --size 4G -o /media/stick")]
 pub struct Args {
+    /// The bundle to cut.
     bundle: PathBuf,
     /// The size of a part: 700M, 4G (4G gives the largest file that FAT32 takes).
     #[arg(long, default_value = "4G", value_parser = size)]
@@ -26,8 +27,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let beside = args.bundle.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = args.output.as_deref().or(beside).unwrap_or(std::path::Path::new("."));
     let parts = parts::split(&args.bundle, args.size, folder, watch).map_err(Error::from)?;
-    let noun = if parts.len() == 1 { "part" } else { "parts" };
-    watch.note(&format!("wrote {} {noun}", parts.len()));
+    watch.note(&format!("wrote {}", Count(parts.len(), "part", "parts")));
     let lines: String = parts.iter().map(|part| format!("{}\n", part.display())).collect();
     super::output::print(&lines)
 }

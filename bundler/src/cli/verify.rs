@@ -3,14 +3,13 @@ use super::output::{self, Format, FormatArgs};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
 use eggo_bundles::{Index, PublicKey};
-use eggo_terminal::{Report, Watch};
+use eggo_terminal::{Count, Report, Watch};
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// Check a bundle's signature and every byte inside
 ///
-/// Of a split bundle, give the first part; `-` reads from standard input. Exit code 3, with the reason, if it is not to be
-/// trusted.
+/// Exit code 3, with the reason, if it is not to be trusted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,6 +17,7 @@ Examples:
   eggo-bundle verify k8s-delta.tar.gz --base k8s-1.20.1.tar.gz
   ssh builder cat k8s.tar.gz | eggo-bundle verify -")]
 pub struct Args {
+    /// The bundle; of a split one, the first part; `-` for standard input.
     bundle: PathBuf,
     /// The parent of a delta, to check what it takes from there too.
     #[arg(long, value_name = "BUNDLE")]
@@ -48,9 +48,10 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         Format::Json => output::json(&verdict),
         Format::Text => {
             let Verdict { name, version, key, items, checked, .. } = verdict;
+            let all = Count(items, "item", "items");
             let items = match checked == items {
-                true => format!("{items} items"),
-                false => format!("{checked} of {items} items (`--base` checks those of its parent too)"),
+                true => all.to_string(),
+                false => format!("{checked} of {all} (`--base` checks those of its parent too)"),
             };
             watch.note(&format!(
                 "`{}` is sound: {name} {version}, {items}, signed by key {key}",

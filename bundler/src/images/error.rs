@@ -55,6 +55,21 @@ pub enum Error {
     Changed { path: PathBuf, image: String, arch: Arch },
 }
 
+impl Error {
+    /// The image it is about.
+    pub fn image(&self) -> Option<&str> {
+        match self {
+            Self::NoArch { image, .. }
+            | Self::NotFound { image, .. }
+            | Self::Document { image, .. }
+            | Self::Registry { image, .. }
+            | Self::NotInArchive { image, .. }
+            | Self::Changed { image, .. } => Some(image),
+            _ => None,
+        }
+    }
+}
+
 fn last(errors: &[registry::Error]) -> String {
     errors.last().map_or_else(String::new, with_causes)
 }

@@ -304,7 +304,8 @@ impl Context<'_> {
                 self.exclude(fields, "url", &["path"]);
                 None
             }
-            (true, 0) if fields.node("url").is_some() || fields.node("path").is_some() => None,
+            // There, and wrong or misspelt: told as that.
+            (true, 0) if fields.entries().iter().any(|entry| means(&entry.key, &["url", "path"])) => None,
             (true, 0) => {
                 fields.missing("url");
                 None
@@ -525,4 +526,9 @@ fn unique(reader: &Reader, names: impl Iterator<Item = (String, usize)>) {
 
 fn fields_node<'a>(root: &'a Node, key: &str) -> &'a Node {
     root.get(key).unwrap_or(root)
+}
+
+/// Whether `key` is one of these, or was probably meant to be.
+fn means(key: &str, known: &[&str]) -> bool {
+    eggo_yaml::nearest(key, known.iter().copied()).is_some()
 }

@@ -66,7 +66,7 @@ fn every_key_of_a_full_manifest_is_understood() {
 /// `manifest => the beginning of each problem`, one after another.
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 14] = [
         ("{}", &["m.yaml:1:1: `name` is missing", "m.yaml:1:1: `version` is missing"]),
         ("name: a\nversion: 1\nimagse: [x]", &["m.yaml:3:1: unknown key `imagse` (did you mean `images`?)"]),
         ("name: ../a\nversion: 1", &["m.yaml:1:7: `name` is `../a`, which cannot be a file's name"]),
@@ -78,6 +78,14 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, path: x, url: 'http://a/b', dst: /usr/bin}",
             &["m.yaml:4:19: `binaries[0].path` and `url` exclude each other"],
+        ),
+        (
+            "name: a\nversion: 1\nbinaries:\n- {name: x, pth: x, dst: /usr/bin}",
+            &["m.yaml:4:13: unknown key `binaries[0].pth` (did you mean `path`?)"],
+        ),
+        (
+            "name: a\nversion: 1\nbinaries:\n- {name: x, dst: /usr/bin}",
+            &["m.yaml:4:3: `binaries[0].url` is missing"],
         ),
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, url: 'ftp://a/{foo}', dst: /usr/bin}",

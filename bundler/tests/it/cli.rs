@@ -121,6 +121,21 @@ fn the_bill_of_materials_has_the_time_that_is_said() {
 }
 
 #[test]
+fn an_image_that_cannot_be_had_is_told_with_who_wants_it() {
+    let world = World::new();
+    world.write("addon.yaml", "kind: Pod\nspec: {containers: [{image: 'localhost:1/app:1'}]}\n");
+    world.write("a.yaml", "name: x\nversion: 1\naddons: [{name: hello, path: addon.yaml}]\n");
+    insta::assert_snapshot!(world.transcript(&["lock", "-m", "a.yaml", "--offline"]));
+    world.write("i.yaml", "name: x\nversion: 1\nimages: ['localhost:1/app:1']\n");
+    let ran = world.run(&["lock", "-m", "i.yaml", "--offline"]);
+    assert!(
+        ran.stderr.contains("required as image `localhost:1/app:1` by `i.yaml` line 3"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn minisign_accepts_our_signatures_and_we_accept_its_keys() {
     if std::process::Command::new("minisign").arg("-v").output().is_err() {
         println!("skipped: minisign is not installed");

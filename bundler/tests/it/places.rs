@@ -49,11 +49,28 @@ fn a_full_disk_leaves_no_half_file() {
     }
     let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "small/out.tar.gz"]);
     let left = world.list("small");
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "out.tar.gz"]);
+    world.write("conf/net.conf", noise(3_000_001));
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "--base", "out.tar.gz", "-o", "delta.tar.gz"]);
+    assert!(std::fs::write(world.path("small/full"), noise(3_000_000)).is_err());
+    let others = [
+        &["keygen", "--no-password", "-o", "small/key"][..],
+        &["init", "small/bundle.yaml"],
+        &["split", "out.tar.gz", "-o", "small"],
+        &["merge", "out.tar.gz", "delta.tar.gz", "-o", "small/merged.tar.gz", "--pubkey", "key.pub"],
+    ]
+    .map(|arguments| world.run(arguments));
+    let left_of_others = world.list("small");
     let unmounted = std::process::Command::new("umount").arg(&small).status().unwrap();
     assert!(unmounted.success());
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("hint: free some space"), "{}", ran.stderr);
     assert!(left.is_empty(), "{left:?}");
+    for other in others {
+        assert_eq!(other.code, 1);
+        assert!(other.stderr.contains("hint: free some space"), "{}", other.stderr);
+    }
+    assert_eq!(left_of_others, ["full"]);
 }
 
 #[test]
