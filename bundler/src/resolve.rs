@@ -65,6 +65,9 @@ pub async fn lock(
         }
     }
     let before = Lock::load(&file).ok().flatten();
+    if mode != LockMode::DryRun {
+        Lock::check_place(&file)?;
+    }
     let lock = decide(manifest, archs, tools).await?;
     if mode != LockMode::DryRun {
         lock.save(&file)?;

@@ -46,6 +46,12 @@ impl KeyError {
             KeyError::NeedsPassword { .. } => {
                 Some("set EGGO_KEY_PASSWORD where nobody can be asked, or run it on a terminal".into())
             }
+            KeyError::Unreadable { path, source }
+                if source.kind() == std::io::ErrorKind::NotFound
+                    && path.extension().is_none_or(|ending| ending != "pub") =>
+            {
+                Some(format!("`eggo-bundle keygen -o {}` makes one", path.display()))
+            }
             KeyError::NotAKey { .. } => Some("make a key with `eggo-bundle keygen` or `minisign -G`".into()),
             _ => None,
         }

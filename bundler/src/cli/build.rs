@@ -76,5 +76,8 @@ pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
         options.key.public().id()
     ));
     diff::tell(&built.index, watch);
+    if built.index.items.is_empty() {
+        watch.note("warning: the bundle is empty, for the manifest asks for nothing");
+    }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub use changes::{Change, changes};
 
 use crate::manifest::Manifest;
 use eggo_bundles::index::Baseline;
-use eggo_bundles::output::write_whole;
+use eggo_bundles::output::{self, write_whole};
 use eggo_bundles::{Arch, Digest, Kind, Role};
 use eggo_terminal::Explain;
 use serde::{Deserialize, Serialize};
@@ -200,7 +200,13 @@ impl Explain for Error {
         match self {
             Error::Parse { .. } => Some("`eggo-bundle lock` writes it anew".to_string()),
             Error::Newer { .. } => Some("use a newer eggo-bundle".to_string()),
-            _ => None,
+            Error::Write { file, source } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("copy the manifest to where you can write: its lock lies beside it".to_string())
+                }
+                _ => output::hint(file, source),
+            },
+            Error::Read { .. } => None,
         }
     }
 }
@@ -243,6 +249,11 @@ impl Lock {
     pub fn save(&self, file: &Path) -> Result<(), Error> {
         let failed = |source| Error::Write { file: file.into(), source };
         write_whole(file, self.to_text().as_bytes()).map_err(failed)
+    }
+
+    /// Fails where a lock could not be written, before it is made.
+    pub fn check_place(file: &Path) -> Result<(), Error> {
+        output::check_place(file).map_err(|source| Error::Write { file: file.into(), source })
     }
 
     /// How this lock differs from what `manifest` asks for now; nothing if it is fresh.

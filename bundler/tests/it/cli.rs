@@ -83,6 +83,14 @@ fn why_tells_who_asked() {
 }
 
 #[test]
+fn a_bundle_of_nothing_is_warned_about() {
+    let world = World::new();
+    world.write("bundle.yaml", "name: x\nversion: 1\n");
+    let built = world.done(&["build"]);
+    assert!(built.stderr.contains("warning: the bundle is empty"), "{}", built.stderr);
+}
+
+#[test]
 fn habits_of_other_programs_are_understood() {
     let world = World::new();
     world.write("file", "x");

@@ -2,6 +2,8 @@
 
 use crate::build::{BUILD, build_with, local, noise};
 use crate::world::{AMD64, elf};
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn places_that_cannot_be_written_are_named() {
@@ -15,7 +17,9 @@ fn places_that_cannot_be_written_are_named() {
     let ran = world.run(&build_with(&["--cache-dir", "file/cache"]));
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("hint: name a folder you can write to with `--cache-dir`"), "{}", ran.stderr);
-    assert_eq!(world.run(&["build", "-m", "m.yaml", "--key", "nokey"]).code, 1);
+    let ran = world.run(&["build", "-m", "m.yaml", "--key", "nokey"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("hint: `eggo-bundle keygen -o nokey` makes one"), "{}", ran.stderr);
     world.done(&BUILD);
     for arguments in [
         &["export", "--eggo", "out.tar.gz", "-o", "file/x"][..],
@@ -32,6 +36,17 @@ fn places_that_cannot_be_written_are_named() {
     }
 }
 
+/// A file system of 1 MiB, where this machine lets us have one.
+fn mount_small(folder: &Path) -> bool {
+    let mut mount = Command::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(folder).status();
+    let is_there = mounted.is_ok_and(|status| status.success());
+    if !is_there {
+        println!("skipped: cannot mount a small file system");
+    }
+    is_there
+}
+
 #[test]
 fn a_full_disk_leaves_no_half_file() {
     let world = local();
@@ -39,12 +54,7 @@ fn a_full_disk_leaves_no_half_file() {
     world.write("conf/net.conf", noise(3_000_000));
     let small = world.path("small");
     std::fs::create_dir(&small).unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(&small)
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        println!("skipped: cannot mount a small file system");
+    if !mount_small(&small) {
         return;
     }
     let ran = world.run(&["build", "-m", "m.yaml", "--key", "key", "-o", "small/out.tar.gz"]);
@@ -61,7 +71,7 @@ fn a_full_disk_leaves_no_half_file() {
     ]
     .map(|arguments| world.run(arguments));
     let left_of_others = world.list("small");
-    let unmounted = std::process::Command::new("umount").arg(&small).status().unwrap();
+    let unmounted = Command::new("umount").arg(&small).status().unwrap();
     assert!(unmounted.success());
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("hint: free some space"), "{}", ran.stderr);
@@ -71,6 +81,27 @@ fn a_full_disk_leaves_no_half_file() {
         assert!(other.stderr.contains("hint: free some space"), "{}", other.stderr);
     }
     assert_eq!(left_of_others, ["full"]);
+}
+
+#[test]
+fn a_lock_that_cannot_be_written_is_told_at_once() {
+    let world = local();
+    let read_only = world.path("read-only");
+    std::fs::create_dir(&read_only).unwrap();
+    if !mount_small(&read_only) {
+        return;
+    }
+    world.write("read-only/m.yaml", "name: x\nversion: 1\nfiles: [{path: /etc/hostname, dst: /tmp}]\n");
+    let remount = |arguments: &[&str]| {
+        let ran = Command::new(arguments[0]).args(&arguments[1..]).arg(&read_only).status();
+        assert!(ran.unwrap().success());
+    };
+    remount(&["mount", "-o", "remount,ro"]);
+    let told = world.transcript(&["lock", "-m", "read-only/m.yaml"]);
+    let dry = world.run(&["lock", "-m", "read-only/m.yaml", "--dry-run"]);
+    remount(&["umount"]);
+    insta::assert_snapshot!(told);
+    assert_eq!(dry.code, 0, "{}", dry.stderr);
 }
 
 #[test]
