@@ -363,3 +363,59 @@ fn what_a_node_has_need_not_be_carried() {
     succeed(user.phases(&bundle, &user.path("key.pub"), "distribute,simulate,packages"));
     host.exec("socat -V >/dev/null");
 }
+
+/// A package that stands in the way of the parcel's own.
+fn put_in_the_way(parcel: &Parcel, host: &Host) {
+    if host.name() == "d" {
+        let control = "Package: hater\nVersion: 1\nArchitecture: all\nMaintainer: demo <demo@example.org>\n\
+                       Conflicts: eggo-demo\nDescription: demo\n";
+        let tree = parcel.at("hater");
+        std::fs::create_dir_all(tree.join("DEBIAN")).expect("a folder");
+        std::fs::write(tree.join("DEBIAN/control"), control).expect("a file");
+        let made = Command::new("dpkg-deb").arg("-b").arg(&tree).arg(parcel.at("hater.deb")).output();
+        assert!(made.expect("dpkg-deb").status.success());
+        host.write("/root/hater.deb", &std::fs::read(parcel.at("hater.deb")).expect("a package"));
+        host.exec("dpkg -i /root/hater.deb && rm /root/hater.deb");
+    } else {
+        let spec = "Name: hater\nVersion: 1\nRelease: 1\nSummary: demo\nLicense: none\nBuildArch: noarch\n\
+                    Conflicts: eggo-demo\n%description\ndemo\n%files\n";
+        std::fs::write(parcel.at("hater.spec"), spec).expect("a file");
+        let top = format!("_topdir {}", parcel.at("rpm").display());
+        let spec = parcel.at("hater.spec");
+        let made = Command::new("rpmbuild").args(["--quiet", "-bb", "-D", &top]).arg(spec).output();
+        assert!(made.expect("rpmbuild").status.success());
+        let package = parcel.at("rpm/RPMS/noarch/hater-1-1.noarch.rpm");
+        host.write("/root/hater.rpm", &std::fs::read(package).expect("a package"));
+        host.exec("rpm -i /root/hater.rpm && rm /root/hater.rpm");
+    }
+}
+
+#[test]
+fn package_managers_are_asked_before_anything_is_sent() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let (parcel, user) = (Parcel::new(1 << 20), User::new(&lab));
+    user.describe(&[lab.host("d"), lab.host("r")], "ops", "");
+    let bundle = parcel.at("bundle.tar.gz").display().to_string();
+    let key = parcel.at("key.pub").display().to_string();
+    let check =
+        |ignored: &str| user.install(&["check", &bundle, "--pubkey", &key, "--ignore-preflight", ignored]);
+    let others = "memory,swap,modules,ports,programs";
+    succeed(check(others));
+    lab.hosts().iter().for_each(|host| put_in_the_way(&parcel, host));
+    let refused = run(check(others));
+    let told = String::from_utf8_lossy(&[refused.stdout, refused.stderr].concat()).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    for (name, reason) in
+        [("d", "will be REMOVED: hater"), ("r", "eggo-demo conflicts with (installed) hater-1-1.noarch")]
+    {
+        let found = told
+            .lines()
+            .any(|line| line.starts_with(name) && line.contains("transaction") && line.contains(reason));
+        assert!(found, "{name}: {told}");
+    }
+    for host in lab.hosts() {
+        let left = host.exec("ls -d /var/lib/eggo /tmp/packages.* 2>/dev/null || :");
+        assert_eq!(left, "", "{}: looking leaves nothing", host.name());
+    }
+    succeed(check(&format!("{others},transaction")));
+}

@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::nodes::{self, HasNodes, Nodes};
 use crate::phases::{Phase, Selection, run_list};
 use crate::plan::{self, Known, PackageFormat, Plan};
-use crate::preflight::{self, Candidate, Check, Circumstances, Unpacked, Verdict};
+use crate::preflight::{self, Candidate, Check, Circumstances, Heads, Verdict};
 use crate::run::Run;
 use eggo_bundles::{Arch, Index, Item, Kind};
 use eggo_terminal::Report;
@@ -201,8 +201,8 @@ pub(super) async fn judge(
             })
         })
         .collect();
-    let unpacked = Unpacked::read(plan, &**source);
-    let circumstances = Circumstances { config, state, unpacked: &unpacked };
+    let heads = Heads::read(plan, &**source);
+    let circumstances = Circumstances { config, state, heads: &heads };
     preflight::check(&circumstances, &candidates, &options.ignore).await
 }
 

@@ -3,13 +3,15 @@
 
 mod decide;
 mod scripts;
+pub mod stub;
 
 pub use decide::{Kept, Transaction, Unmet, decide, unmet};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Manager};
 use crate::journal::Undo;
 use crate::remote::{Host, RemoteError};
 use crate::run::{Outcome, Run, Step};
+use bytes::Bytes;
 use eggo_bundles::Item;
 use eggo_terminal::{Explain, Report};
 use std::sync::Arc;
@@ -40,7 +42,7 @@ impl Explain for PackageError {
             Self::NoManager { .. } => None,
             Self::WrongFormat { .. } => Some("build the bundle with packages for this node's OS".into()),
             Self::Refused { .. } => Some(
-                "capture this node with `eggo-install facts`, give the file to the bundle's manifest as `baseline`, \
+                "capture this node with `eggo-install facts NODE --baseline`, give the file to the bundle's manifest as `baseline`, \
                  and build the bundle anew"
                     .into(),
             ),
@@ -63,6 +65,20 @@ pub async fn simulate(host: &dyn Host, transaction: &Transaction) -> Result<(), 
         return Ok(());
     }
     Err(PackageError::Refused { node: host.name().into(), said: scripts::reasons(&output) })
+}
+
+/// The same before anything was sent, with stubs in place of the packages; see [`stubs`].
+pub async fn rehearse(host: &dyn Host, manager: Manager, stubs: Bytes) -> Result<(), PackageError> {
+    let output = host.run(scripts::rehearse(manager, stubs)).await?;
+    if output.success() {
+        return Ok(());
+    }
+    Err(PackageError::Refused { node: host.name().into(), said: scripts::reasons(&output) })
+}
+
+/// What a rehearsal sends: a [`stub`] of each package, or where there is none a link to it in the node's store.
+pub fn stubs<'a>(transaction: &Transaction, stub: impl Fn(&Item) -> Option<&'a [u8]>) -> Bytes {
+    scripts::archive(transaction, stub).into()
 }
 
 /// Installs what is missing or older.

@@ -8,6 +8,8 @@ use super::{Transaction, file_name};
 use crate::facts::{Facts, Manager};
 use crate::remote::{Command, KEPT, Output, words};
 use crate::store::{ROOT, path};
+use bytes::Bytes;
+use eggo_bundles::Item;
 use std::time::Duration;
 
 /// The first line of our own policy-rc.d, by which it is told from the administrator's.
@@ -21,27 +23,44 @@ pub(super) fn reasons(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    let says_why = |line: &&&str| {
+    // apt names what it would have to remove on the next line.
+    let removes = |at: usize| lines.get(at).is_some_and(|line| line.contains("will be REMOVED:"));
+    let says_why = |at: usize, line: &str| {
         let line = line.trim_start();
-        ["E:", "error:", "dpkg: error", "Depends:", "PreDepends:", "Breaks:", "Conflicts:"]
-            .iter()
-            .any(|word| line.contains(word))
+        removes(at)
+            || at.checked_sub(1).is_some_and(removes)
+            || ["E:", "error:", "dpkg: error", "Depends:", "PreDepends:", "Breaks:", "Conflicts:"]
+                .iter()
+                .any(|word| line.contains(word))
             || line.contains("is needed by")
             || line.contains("conflicts with")
             || line.contains("No space left")
             || line.contains("Read-only file system")
     };
-    let chosen: Vec<&str> = lines.iter().filter(says_why).copied().collect();
+    let chosen = lines.iter().enumerate().filter(|(at, line)| says_why(*at, line)).map(|(_, line)| *line);
+    let chosen: Vec<&str> = chosen.collect();
     let chosen = if chosen.is_empty() { &lines[..] } else { &chosen[..] };
     chosen[chosen.len().saturating_sub(12)..].join("\n")
 }
 
 pub(super) fn simulate(transaction: &Transaction) -> Command {
     let script = match transaction.manager {
-        Manager::Dpkg => format!("{}\n{APT} -s install ./*.deb 2>&1", prepare()),
-        Manager::Rpm => format!("{}\nrpm -U --test ./*.rpm 2>&1", prepare()),
+        Manager::Dpkg => format!("{}\n{APT} -s install ./*.deb 2>&1", prepare(ROOT)),
+        Manager::Rpm => format!("{}\nrpm -U --test ./*.rpm 2>&1", prepare(ROOT)),
     };
-    Command::sh("try the package transaction", script).stdin(links(transaction)).timeout(TIMEOUT).unchecked()
+    let links = archive(transaction, |_| None);
+    Command::sh("try the package transaction", script).stdin(links).timeout(TIMEOUT).unchecked()
+}
+
+/// The same with stubs, and before there is a store: of what only the whole package can prove, digest and
+/// signature, nothing is asked.
+pub(super) fn rehearse(manager: Manager, stubs: Bytes) -> Command {
+    let prepare = prepare("${TMPDIR:-/tmp}");
+    let script = match manager {
+        Manager::Dpkg => format!("{prepare}\n{APT} -s install ./*.deb 2>&1"),
+        Manager::Rpm => format!("{prepare}\nrpm -U --test --nodigest --nosignature ./*.rpm 2>&1"),
+    };
+    Command::sh("try the package transaction", script).stdin(stubs).timeout(TIMEOUT).unchecked()
 }
 
 pub(super) fn install(transaction: &Transaction) -> Command {
@@ -51,7 +70,7 @@ pub(super) fn install(transaction: &Transaction) -> Command {
              [ -z \"$(dpkg --audit)\" ] || DEBIAN_FRONTEND=noninteractive dpkg --configure -a --force-confdef --force-confold\n\
              {APT} install ./*.deb) &\n\
              wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
-            prepare(),
+            prepare(ROOT),
             hold_services(),
             release_services(Manager::Dpkg)
         ),
@@ -63,11 +82,12 @@ pub(super) fn install(transaction: &Transaction) -> Command {
              trap '' HUP INT PIPE TERM; (exec > ../packages.log 2>&1 < /dev/null\n\
              SYSTEMD_OFFLINE=1; export SYSTEMD_OFFLINE; rpm -U --test \"$@\" && rpm -U \"$@\") &\n\
              wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
-            prepare(),
+            prepare(ROOT),
             release_services(Manager::Rpm)
         ),
     };
-    Command::sh("install packages", script).stdin(links(transaction)).timeout(TIMEOUT).unchecked()
+    let links = archive(transaction, |_| None);
+    Command::sh("install packages", script).stdin(links).timeout(TIMEOUT).unchecked()
 }
 
 pub(super) fn from_repositories(manager: Manager, facts: &Facts, names: &[String]) -> Command {
@@ -120,25 +140,34 @@ const APT: &str = "DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-remove --no
     -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold";
 
 /// A folder with the packages under their own names, and a place for apt.
-fn prepare() -> String {
+fn prepare(folder: &str) -> String {
     format!(
-        "umask 022; work=$(mktemp -d {ROOT}/packages.XXXXXX); trap 'rm -rf \"$work\"' EXIT\n\
+        "umask 022; work=$(mktemp -d {folder}/packages.XXXXXX); trap 'rm -rf \"$work\"' EXIT\n\
          mkdir -p \"$work/files\" \"$work/apt/lists/partial\" \"$work/apt/archives/partial\"\n\
          cd \"$work/files\"; tar -x -f -"
     )
 }
 
-/// Links into the store, as a tar: one program instead of one per package.
-fn links(transaction: &Transaction) -> Vec<u8> {
+/// The packages under their own names, as a tar: stubs where there are any, else links into the store.
+pub(super) fn archive<'a>(transaction: &Transaction, stub: impl Fn(&Item) -> Option<&'a [u8]>) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for item in &transaction.install {
         let mut header = tar::Header::new_gnu();
-        header.set_entry_type(tar::EntryType::Symlink);
-        header.set_size(0);
-        header.set_mode(0o777);
-        archive
-            .append_link(&mut header, file_name(item), path(&item.sha256))
-            .expect("writing to memory does not fail");
+        let name = file_name(item);
+        let appended = match stub(item) {
+            Some(bytes) => {
+                header.set_size(bytes.len() as u64);
+                header.set_mode(0o644);
+                archive.append_data(&mut header, name, bytes)
+            }
+            None => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                header.set_size(0);
+                header.set_mode(0o777);
+                archive.append_link(&mut header, name, path(&item.sha256))
+            }
+        };
+        appended.expect("writing to memory does not fail");
     }
     archive.into_inner().expect("writing to memory does not fail")
 }

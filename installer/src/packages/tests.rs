@@ -104,3 +104,56 @@ async fn the_managers_reason_is_the_message() {
         [" a : Depends: b (>= 2) but it is not installable\nE: Unable to correct problems"]
     );
 }
+
+#[test]
+fn a_stub_says_of_itself_what_the_package_says() {
+    use eggo_bundles::content::deb;
+    let control = b"Package: a\nVersion: 1\nArchitecture: all\nInstalled-Size: 3\nDepends: b (>= 2)\n";
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(control.len() as u64);
+    tar.append_data(&mut header, "./control", &control[..]).unwrap();
+    let mut archive = b"!<arch>\n".to_vec();
+    for (name, mut bytes) in [
+        ("debian-binary", b"2.0\n".to_vec()),
+        ("control.tar", tar.into_inner().unwrap()),
+        ("data.tar", vec![7; 9999]),
+    ] {
+        archive.extend(
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 100644, bytes.len()).bytes(),
+        );
+        archive.append(&mut bytes);
+    }
+    let mut seen = stub::Seen::new(&archive[..]);
+    let whole = deb::read(&mut seen).unwrap();
+    let stub = stub::deb(seen.bytes);
+    assert!(stub.len() < archive.len() - 8000, "without its data: {}", stub.len());
+    assert_eq!(deb::read(&mut &stub[..]).unwrap(), whole);
+    assert!(stub.ends_with(&[0; 1024]) && stub.len().is_multiple_of(2));
+}
+
+#[tokio::test]
+async fn a_rehearsal_sends_stubs_and_links_and_tells_the_refusal() {
+    let transaction = Transaction {
+        manager: Manager::Rpm,
+        install: vec![item("a", "1", ".rpm", &[]), item("b", "1", ".rpm", &[])],
+        new: Vec::new(),
+        kept: Vec::new(),
+    };
+    let stubs = stubs(&transaction, |item| (item.name == "a").then_some(&b"stub"[..]));
+    let mut archive = tar::Archive::new(&stubs[..]);
+    let entries: Vec<(String, tar::EntryType)> = archive
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.path().unwrap().display().to_string(), entry.header().entry_type()))
+        .collect();
+    let expected = [("a_1.rpm", tar::EntryType::Regular), ("b_1.rpm", tar::EntryType::Symlink)];
+    assert_eq!(entries, expected.map(|(name, kind)| (name.to_string(), kind)));
+    rehearse(&Fake::new("n"), Manager::Rpm, stubs.clone()).await.unwrap();
+    let fake = Fake::new("n").fails("--nodigest", 2, "error: Failed dependencies:\n\tx is needed by a-1");
+    match rehearse(&fake, Manager::Rpm, stubs).await {
+        Err(PackageError::Refused { said, .. }) => assert!(said.contains("x is needed by a-1"), "{said}"),
+        other => panic!("{other:?}"),
+    }
+}

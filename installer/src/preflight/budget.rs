@@ -1,7 +1,7 @@
 //! How much room the plan takes on each of a node's file systems: what is still to be sent into the
 //! store, what packages say that they take, files where they go, and images.
 
-use super::Unpacked;
+use super::Heads;
 use crate::config::RuntimeKind;
 use crate::distribute::missing;
 use crate::facts::Facts;
@@ -28,7 +28,7 @@ pub struct Need {
 }
 
 /// The need per mount; only what the node lacks counts.
-pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind, unpacked: &Unpacked) -> Vec<Need> {
+pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind, heads: &Heads) -> Vec<Need> {
     let items: Vec<Arc<Item>> = plan.items.iter().map(|wanted| wanted.item.clone()).collect();
     let missing = missing(&items, &facts.store);
     let mut needs: BTreeMap<&str, u64> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind, unpacked: &U
         let is_new = missing.contains_key(&item.sha256);
         match item.kind {
             Kind::Pkg if facts.package(&item.name).is_none_or(|package| package.version != item.version) => {
-                add("/usr", unpacked.get(item).unwrap_or(item.size * UNPACKED_PACKAGE));
+                add("/usr", heads.installed_size(item).unwrap_or(item.size * UNPACKED_PACKAGE));
             }
             Kind::Image if is_new => add(images, item.size * UNPACKED_IMAGE),
             Kind::Bin | Kind::File | Kind::Dir if is_new => {

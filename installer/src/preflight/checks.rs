@@ -122,8 +122,8 @@ fn bare(node: &str, message: &str) -> String {
 fn disks(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>) -> Vec<Found> {
     let Candidate { facts, plan, .. } = candidate;
     let mut found = Vec::new();
-    let Circumstances { config, unpacked, .. } = circumstances;
-    for need in budget(facts, plan, config.runtime.kind, unpacked) {
+    let Circumstances { config, heads, .. } = circumstances;
+    for need in budget(facts, plan, config.runtime.kind, heads) {
         if need.free < need.needed {
             let message =
                 format!("`{}` has {} free, {} are needed", need.mount, Size(need.free), Size(need.needed));

@@ -3,13 +3,14 @@
 
 mod budget;
 mod checks;
+mod heads;
 mod reach;
+mod rehearsal;
 mod this_machine;
-mod unpacked;
 
 pub use budget::{Need, budget};
 pub use checks::Found;
-pub use unpacked::Unpacked;
+pub use heads::Heads;
 
 use crate::config::{self, Config};
 use crate::facts::Facts;
@@ -39,7 +40,7 @@ pub struct Circumstances<'a> {
     pub config: &'a Config,
     /// The cluster's folder on the machine that we run on.
     pub state: &'a Path,
-    pub unpacked: &'a Unpacked,
+    pub heads: &'a Heads,
 }
 
 /// The checks, in the order of the table.
@@ -52,6 +53,7 @@ pub enum Check {
     Programs,
     PackageManager,
     Packages,
+    Transaction,
     Clock,
     Disk,
     ReadOnly,
@@ -67,13 +69,14 @@ pub enum Check {
 }
 
 impl Check {
-    pub const ALL: [Check; 18] = [
+    pub const ALL: [Check; 19] = [
         Check::Arch,
         Check::Systemd,
         Check::Tools,
         Check::Programs,
         Check::PackageManager,
         Check::Packages,
+        Check::Transaction,
         Check::Clock,
         Check::Disk,
         Check::ReadOnly,
@@ -96,6 +99,7 @@ impl Check {
             Check::Programs => "programs",
             Check::PackageManager => "package-manager",
             Check::Packages => "packages",
+            Check::Transaction => "transaction",
             Check::Clock => "clock",
             Check::Disk => "disk",
             Check::ReadOnly => "read-only",
@@ -120,6 +124,7 @@ impl Check {
             Check::Programs => "what the node's roles run comes with the bundle or is there",
             Check::PackageManager => "dpkg with apt-get, or rpm, is there if packages are to be installed",
             Check::Packages => "every package that a bundled package needs is bundled or installed",
+            Check::Transaction => "the node's package manager would install the packages",
             Check::Clock => "the node's clock agrees with this machine's",
             Check::Disk => "every file system has room for what the plan brings",
             Check::ReadOnly => "no file system that is written to is read-only",
@@ -249,6 +254,7 @@ pub async fn check(
         found.extend(judged.map(|found| (candidate.host.name.clone(), found)));
     }
     found.extend(checks::judge_together(circumstances.config, candidates));
+    found.extend(rehearsal::check(circumstances.heads, candidates).await);
     found.extend(reach::check(circumstances.config, candidates).await);
     let mut findings: Vec<Finding> = found
         .into_iter()

@@ -45,7 +45,7 @@ struct Nodes {
     config: Config,
     facts: Vec<Facts>,
     plans: Vec<NodePlan>,
-    unpacked: Unpacked,
+    heads: Heads,
     this_machine: Option<&'static str>,
     state: &'static str,
 }
@@ -69,8 +69,8 @@ impl Nodes {
             expects: Vec::new(),
         };
         let plans = config.hosts.iter().map(plan).collect();
-        let (unpacked, state) = (Unpacked::default(), "/etc/eggo/one");
-        Self { config, facts, plans, unpacked, this_machine: None, state }
+        let (heads, state) = (Heads::default(), "/etc/eggo/one");
+        Self { config, facts, plans, heads, this_machine: None, state }
     }
 
     async fn verdict(&self, ours: bool, ignore: &[&str]) -> Verdict {
@@ -84,8 +84,8 @@ impl Nodes {
                 is_this_machine: self.this_machine.is_some_and(|name| name == self.config.hosts[at].name),
             })
             .collect();
-        let (state, unpacked) = (Path::new(self.state), &self.unpacked);
-        let circumstances = Circumstances { config: &self.config, state, unpacked };
+        let (state, heads) = (Path::new(self.state), &self.heads);
+        let circumstances = Circumstances { config: &self.config, state, heads };
         check(&circumstances, &candidates, &parse_checks(ignore).unwrap()).await
     }
 }
@@ -201,13 +201,13 @@ async fn room_is_reckoned_from_the_plan() {
     let (known, silent) =
         (item(Kind::Pkg, "amd64/pkg/a.deb", 10 << 20), item(Kind::Pkg, "amd64/pkg/b.deb", 1 << 20));
     let program = item(Kind::Bin, "amd64/bin/p", 5 << 20);
-    nodes.unpacked = [(known.sha256, 30 << 20)].into();
+    nodes.heads = [(known.sha256, 30 << 20)].into();
     for (item, dst) in [(known, None), (silent, None), (program, Some("/usr/bin".to_string()))] {
         nodes.plans[0].items.push(crate::plan::Wanted { item: Arc::new(item), dst });
     }
     let runtime = nodes.config.runtime.kind;
     let needs = |nodes: &Nodes| -> Vec<(String, u64)> {
-        let needs = budget(&nodes.facts[0], &nodes.plans[0], runtime, &nodes.unpacked);
+        let needs = budget(&nodes.facts[0], &nodes.plans[0], runtime, &nodes.heads);
         needs.into_iter().map(|need| (need.mount, (need.needed >> 20) - 64)).collect()
     };
     assert_eq!(needs(&nodes), [("/".into(), 30 + 4 + 5), ("/var".into(), 16)]);

@@ -1,0 +1,51 @@
+//! Whether the nodes' own package managers would take the packages: asked with stubs in their stead, before
+//! anything is sent. What is there already is not asked about, so a second run asks nothing.
+
+use super::checks::Found;
+use super::{Candidate, Check, Heads, Level};
+use crate::facts::Manager;
+use crate::packages::{self, PackageError, Transaction};
+use bytes::Bytes;
+use eggo_bundles::{Digest, Kind};
+use futures::StreamExt;
+use std::collections::BTreeMap;
+
+const AT_ONCE: usize = 64;
+
+pub(super) async fn check(heads: &Heads, candidates: &[Candidate<'_>]) -> Vec<(String, Found)> {
+    // Nodes that get the same share the bytes.
+    let mut archives: BTreeMap<Vec<Digest>, Bytes> = BTreeMap::new();
+    let mut jobs = Vec::new();
+    for candidate in candidates {
+        let Some(transaction) = transaction(candidate) else { continue };
+        let digests = transaction.install.iter().map(|item| item.sha256).collect();
+        let archive = archives.entry(digests);
+        let archive = archive.or_insert_with(|| packages::stubs(&transaction, |item| heads.stub(item)));
+        jobs.push(ask(candidate, transaction.manager, archive.clone()));
+    }
+    let answers: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
+    answers.into_iter().flatten().collect()
+}
+
+/// `None` where there is nothing to ask, or where other checks have told why it cannot go well.
+fn transaction(candidate: &Candidate<'_>) -> Option<Transaction> {
+    let Candidate { facts, plan, .. } = candidate;
+    let items: Vec<_> = plan.of_kind(Kind::Pkg).map(|wanted| wanted.item.clone()).collect();
+    let transaction = packages::decide(facts, &items).ok()?;
+    let can = transaction.manager == Manager::Rpm || facts.has("apt-get");
+    let worth = !transaction.install.is_empty() && packages::unmet(facts, &transaction.install).is_empty();
+    (can && worth).then_some(transaction)
+}
+
+async fn ask(candidate: &Candidate<'_>, manager: Manager, stubs: Bytes) -> Option<(String, Found)> {
+    let message = match packages::rehearse(&*candidate.remote, manager, stubs).await {
+        Ok(()) => return None,
+        // On one line of the table.
+        Err(PackageError::Refused { said, .. }) => {
+            said.lines().map(str::trim).collect::<Vec<_>>().join("; ").replace(":; ", ": ")
+        }
+        Err(error) => error.to_string(),
+    };
+    let found = Found { check: Check::Transaction, level: Level::Error, message };
+    Some((candidate.host.name.clone(), found))
+}
