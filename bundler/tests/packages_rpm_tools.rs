@@ -127,6 +127,18 @@ impl World {
         Ok(serde_json::from_slice(&fs::read(self.path("x/eggo-bundle.json")).unwrap()).unwrap())
     }
 
+    /// For [`World::bundle`]: a second repository, of debs and without any.
+    fn and_no_debs(&self) -> String {
+        fs::create_dir_all(self.path("debs")).unwrap();
+        fs::write(self.path("debs/Packages"), "").unwrap();
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        fs::write(self.path("debs/Release"), format!("Suite: x\nSHA256:\n {empty} 0 Packages\n")).unwrap();
+        let debs = format!("file://{}", self.path("debs").display());
+        format!(
+            ", allow-unsigned: true}}, {{name: debs, type: deb, url: \"{debs}\", suites: [./], allow-unsigned: true"
+        )
+    }
+
     fn fingerprint(&self, key: &str) -> String {
         let listed = self.run("gpg", &["--batch", "--with-colons", "--fingerprint", key]);
         let listed = String::from_utf8(listed).unwrap();
@@ -196,22 +208,48 @@ fn each_format_is_checked_against_its_own_baseline() {
     }
     let world = World::new();
     world.publish();
-    // A repository of debs without any: its baseline is empty, the rpms' one has bash.
-    fs::create_dir_all(world.path("debs")).unwrap();
-    fs::write(world.path("debs/Packages"), "").unwrap();
-    let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    fs::write(world.path("debs/Release"), format!("Suite: x\nSHA256:\n {empty} 0 Packages\n")).unwrap();
-    let debs = format!("file://{}", world.path("debs").display());
-    let more = format!(
-        ", allow-unsigned: true}}, {{name: debs, type: deb, url: \"{debs}\", suites: [./], allow-unsigned: true"
-    );
-    let index = world.bundle(&more).unwrap();
+    // The debs' baseline is empty, the rpms' one has bash.
+    let index = world.bundle(&world.and_no_debs()).unwrap();
     let formats: Vec<&str> =
         index["baselines"].as_array().unwrap().iter().map(|one| one["format"].as_str().unwrap()).collect();
     assert_eq!(formats, ["deb", "rpm"]);
     assert_eq!(index["items"].as_array().unwrap().len(), 1, "bash is what every target has");
     let checked = world.program(&["check", "out.tar.gz", "--pubkey", "key.pub"]);
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
+
+#[test]
+fn what_no_repo_of_either_format_has_is_told_with_the_nearest_name() {
+    if !tools_are_here() {
+        return;
+    }
+    let world = World::new();
+    world.publish();
+    world.bundle(&world.and_no_debs()).unwrap();
+    replace(&world.path("m.yaml"), "[app]", "[appp]");
+    let locked = world.program(&["lock", "-m", "m.yaml"]);
+    let told = String::from_utf8_lossy(&locked.stderr);
+    assert_eq!(locked.status.code(), Some(1));
+    assert!(told.contains("no repo has `appp`") && told.contains("hint: did you mean `app`?"), "{told}");
+}
+
+#[test]
+fn imported_rpms_tell_what_targets_must_have() {
+    if !tools_are_here() {
+        return;
+    }
+    let world = World::new();
+    fs::create_dir_all(world.path("pkg")).unwrap();
+    fs::copy(world.path("repo/app-1-1.noarch.rpm"), world.path("pkg/app-1-1.noarch.rpm")).unwrap();
+    world.run("tar", &["czf", "packages.tar.gz", "pkg"]);
+    let import = ["import", "amd64=packages.tar.gz", "--key", "key", "-o", "out.tar.gz"];
+    assert!(world.program(&import).status.success());
+    let checked = world.program(&["check", "out.tar.gz", "--pubkey", "key.pub"]);
+    assert!(checked.status.success());
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert_eq!(told, "note: amd64: no baseline is recorded: targets must have `bash`\n");
+    let sbom = String::from_utf8(world.program(&["sbom", "out.tar.gz"]).stdout).unwrap();
+    assert!(sbom.contains("pkg:rpm/app@1-1?arch=noarch"), "{sbom}");
 }
 
 /// The bundle's rpms are all that dnf gets to install from, into an empty root.

@@ -50,6 +50,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
             .exit(Exit::User));
     }
     let whole = if args.base.is_some() { " together with its parent" } else { "" };
-    watch.note(&format!("`{}` is complete{whole}", args.bundle.display()));
+    let open = if findings.is_empty() { "" } else { ", but for what the notes leave open" };
+    watch.note(&format!("`{}` is complete{whole}{open}", args.bundle.display()));
     Ok(())
 }
