@@ -24,18 +24,15 @@ mod output;
 mod publish;
 mod sbom;
 mod schema;
+mod signals;
 mod split;
 mod verify;
 mod why;
 
 use clap::{Parser, Subcommand};
-use eggo_bundles::temporary;
 use eggo_terminal::{Exit, Loudness, Report, Watch};
 use std::io::Write;
 use std::process::ExitCode;
-
-/// What shells say of a command that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 /// Build signed, reproducible bundles of packages, binaries, addons and images for machines
 /// without a network.
@@ -101,7 +98,7 @@ pub fn main() -> ExitCode {
     };
     let loudness = if cli.global.quiet { Loudness::Quiet } else { Loudness::Normal };
     trace(cli.global.verbose);
-    clean_up_when_interrupted();
+    signals::clean_up_when_told_to_end();
     let watch = Watch::new(loudness);
     match run(cli.command, &watch) {
         Ok(()) => ExitCode::SUCCESS,
@@ -135,12 +132,6 @@ fn run(command: Command, watch: &Watch) -> Result<(), Report> {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
-}
-
-/// Ctrl-C, SIGTERM and SIGHUP leave no half file behind, whatever the file system.
-fn clean_up_when_interrupted() {
-    // Where interrupts are ignored (a job in the background), they stay so.
-    let _ = ctrlc::try_set_handler(|| temporary::end_process(INTERRUPTED));
 }
 
 /// `-v` shows what the program does, `-vv` what its parts do; `EGGO_LOG` is as `RUST_LOG`.

@@ -385,7 +385,7 @@ fn an_interrupted_build_leaves_what_was_fetched_and_nothing_half() {
     );
     let mut child = world.interruptible(&BUILD).spawn().unwrap();
     gate_in.1.recv().unwrap();
-    interrupt(&child);
+    send("INT", &child);
     assert!(!child.wait().unwrap().success());
     drop(release);
     assert_eq!(world.list("."), ["home", "key", "key.pub", "m.yaml"]);
@@ -396,9 +396,9 @@ fn an_interrupted_build_leaves_what_was_fetched_and_nothing_half() {
     assert_eq!(world.read("x/amd64/bin/x"), whole);
 }
 
-fn interrupt(child: &std::process::Child) {
-    let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+fn send(signal: &str, child: &std::process::Child) {
+    let (signal, pid) = (format!("-{signal}"), child.id().to_string());
+    assert!(std::process::Command::new("kill").args([signal, pid]).status().unwrap().success());
 }
 
 /// Waits until something begins to appear in a folder.
@@ -419,15 +419,34 @@ fn an_interrupted_extraction_leaves_nothing_half() {
     world.write("conf/net.conf", noise(8_000_000));
     world.done(&BUILD);
     let bytes = world.read("out.tar.gz");
-    let mut command = world.interruptible(&["extract", "-", "-C", "x", "amd64/file"]);
-    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-    // The pipe stays open in the middle of the large file.
-    let mut pipe = child.stdin.take().unwrap();
-    pipe.write_all(&bytes[..bytes.len() / 2]).unwrap();
-    wait_for_anything_in(&world.path("x/amd64/file"));
-    interrupt(&child);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(world.list("x/amd64/file").is_empty(), "{:?}", world.list("x/amd64/file"));
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let begun = |how: &str| {
+        let mut command = world.with_signals(how, &["extract", "-", "-C", "x", "amd64/file"]);
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        // The pipe stays open in the middle of the large file.
+        let mut pipe = child.stdin.take().unwrap();
+        pipe.write_all(first).unwrap();
+        wait_for_anything_in(&world.path("x/amd64/file"));
+        (child, pipe)
+    };
+    for (how, signal, code) in [
+        ("--default-signal=INT,TERM,HUP", "INT", 130),
+        ("--default-signal=INT,TERM,HUP", "HUP", 129),
+        // As a shell starts what goes on in the background.
+        ("--ignore-signal=INT", "TERM", 143),
+    ] {
+        let (mut child, _pipe) = begun(how);
+        send(signal, &child);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert!(world.list("x/amd64/file").is_empty(), "{:?}", world.list("x/amd64/file"));
+    }
+    // What is ignored stays ignored.
+    let (mut child, mut pipe) = begun("--ignore-signal=HUP");
+    send("HUP", &child);
+    pipe.write_all(second).unwrap();
+    drop(pipe);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(world.list("x/amd64/file"), ["net.conf"]);
 }
 
 /// Without /proc, as on FAT, a file in the making cannot be without a name.
@@ -449,12 +468,13 @@ fn an_interrupted_build_leaves_nothing_half_where_files_need_names() {
             println!("skipped: cannot hide /proc here");
             return;
         }
-        if !world.list("disk").is_empty() {
+        let mut files = std::fs::read_dir(world.path("disk")).unwrap();
+        if files.any(|file| file.is_ok_and(|file| file.metadata().is_ok_and(|meta| meta.len() > 0))) {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    interrupt(&child);
+    send("INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(world.list("disk").is_empty(), "{:?}", world.list("disk"));
 }

@@ -52,8 +52,13 @@ impl World {
 
     /// As [`World::command`]; Ctrl-C reaches it even where the tests run in the background.
     pub fn interruptible(&self, arguments: &[&str]) -> Command {
+        self.with_signals("--default-signal=INT,TERM,HUP", arguments)
+    }
+
+    /// As [`World::command`], with signals treated as `env` says it.
+    pub fn with_signals(&self, how: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("env");
-        command.args(["--default-signal=INT", PROGRAM]);
+        command.args([how, PROGRAM]);
         self.fresh(command, arguments)
     }
 
