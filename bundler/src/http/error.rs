@@ -75,6 +75,9 @@ impl Explain for Error {
             Error::Unreachable { .. } => {
                 "check the network and the proxy settings; what was fetched so far is kept"
             }
+            Error::Tls { .. } => {
+                "install the system's CAs (package `ca-certificates`), or name the server's with `--ca-file`"
+            }
             Error::Cache(error) => return error.hint(),
             _ => return None,
         };

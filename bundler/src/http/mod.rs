@@ -3,6 +3,7 @@
 //!
 //! What a registry or a repository means by its answers is not known here.
 
+mod clients;
 mod download;
 mod error;
 mod metadata;
@@ -18,13 +19,12 @@ pub use retry::is_passing;
 pub use route::{Route, Way};
 
 use bytes::{Bytes, BytesMut};
-use reqwest::ClientBuilder;
-use reqwest::redirect::Policy;
+use clients::Clients;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-const USER_AGENT: &str = concat!("eggo-bundle/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 10;
 /// How much of an error's body is kept for its message.
 const MAX_ERROR_BODY: u64 = 4 << 10;
@@ -66,12 +66,10 @@ impl Default for Options {
     }
 }
 
-/// Cheap to clone; all clones share one connection pool.
+/// Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Http {
-    client: reqwest::Client,
-    /// A client for each of the routes.
-    routed: Vec<reqwest::Client>,
+    clients: Arc<Clients>,
     options: Options,
 }
 
@@ -170,20 +168,8 @@ impl Response {
 
 impl Http {
     pub fn new(options: Options) -> Result<Self, Error> {
-        // Fails only if another provider was installed before, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let build =
-            |builder: ClientBuilder| builder.build().map_err(|error| Error::Tls { reason: reason(&error) });
-        let client = build(client_builder(&options)?)?;
-        let routed = options.routes.iter().map(|route| build(route.apply(client_builder(&options)?)?));
-        let routed = routed.collect::<Result<_, _>>()?;
-        Ok(Self { client, routed, options })
-    }
-
-    /// The client whose way leads to `url`.
-    fn client_for(&self, url: &Url) -> &reqwest::Client {
-        let position = self.options.routes.iter().position(|route| route.leads_to(url));
-        position.map_or(&self.client, |position| &self.routed[position])
+        let clients = Arc::new(Clients::new(&options)?);
+        Ok(Self { clients, options })
     }
 
     pub fn is_offline(&self) -> bool {
@@ -246,8 +232,11 @@ impl Http {
         let mut method = request.method.clone();
         let mut body = request.body.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let mut builder =
-                self.client_for(&url).request(method.clone(), url.clone()).headers(headers.clone());
+            let mut builder = self
+                .clients
+                .for_url(&url, &self.options)?
+                .request(method.clone(), url.clone())
+                .headers(headers.clone());
             if method == Method::GET {
                 builder = builder.header(header::ACCEPT_ENCODING, "identity");
             }
@@ -299,26 +288,6 @@ impl Answer {
         }
         Ok(Response { status, headers, url, body: body.freeze() })
     }
-}
-
-fn client_builder(options: &Options) -> Result<ClientBuilder, Error> {
-    let mut builder = reqwest::Client::builder()
-        .user_agent(USER_AGENT)
-        .redirect(Policy::none())
-        .connect_timeout(options.connect_timeout)
-        .read_timeout(options.idle_timeout)
-        .retry(reqwest::retry::never());
-    for file in &options.ca_files {
-        let bad = |reason: String| Error::CaFile { file: file.clone(), reason };
-        let pem = std::fs::read(file).map_err(|error| bad(error.to_string()))?;
-        let certificates =
-            reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| bad(error.to_string()))?;
-        if certificates.is_empty() {
-            return Err(bad("no certificate in it".to_string()));
-        }
-        builder = builder.tls_certs_merge(certificates);
-    }
-    Ok(builder)
 }
 
 fn read_local(request: &Request) -> Result<Response, Error> {

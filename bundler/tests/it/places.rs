@@ -1,7 +1,7 @@
 //! Where results are written to, and what is written over.
 
 use crate::build::{BUILD, build_with, local, noise};
-use crate::world::{AMD64, elf};
+use crate::world::{AMD64, Ran, elf};
 use std::path::Path;
 use std::process::Command;
 
@@ -140,4 +140,22 @@ fn a_cut_or_empty_copy_is_told_as_that() {
     world.write("p.tar.gz.001", "");
     let part = world.run(&["verify", "p.tar.gz.001", "--pubkey", "key.pub"]);
     assert!(part.code == 3 && part.stderr.contains("`p.tar.gz.001` is empty"), "{}", part.stderr);
+}
+
+/// A bare machine has no CAs: only what comes by https misses them.
+#[test]
+fn only_https_needs_cas() {
+    let world = local();
+    let bare = |arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        Ran::of(
+            command.env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/nonexistent").output().unwrap(),
+        )
+    };
+    assert_eq!(bare(&BUILD).code, 0);
+    let file = r#"{name: a, url: "https://127.0.0.1:1/a", dst: /etc/kubernetes}"#;
+    world.write("s.yaml", format!("name: n\nversion: '1'\nfiles: [{file}]\n"));
+    let ran = bare(&["build", "-m", "s.yaml", "--key", "key", "-o", "s.tar.gz"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("`ca-certificates`"), "{}", ran.stderr);
 }
