@@ -64,6 +64,10 @@ impl PhaseError {
                     if nodes == 1 { "" } else { "s" }
                 ))
                 .exit(Exit::SomeHosts);
+                // Another run would not help: it is the bundle that failed.
+                if failures.iter().any(|failure| failure.report.exit == Exit::Untrusted) {
+                    report.exit = Exit::Untrusted;
+                }
                 for failure in failures {
                     let message = &failure.report.message;
                     let prefix = format!("{}: ", failure.node);

@@ -8,7 +8,7 @@ use eggo_install::events::{Event, Sink};
 use eggo_install::operation::{self, Access, CleanupRequest, Confirm, InstallRequest, Options, Prompts};
 use eggo_install::phases::Selection;
 use eggo_install::plan::Plan;
-use eggo_install::preflight::Verdict;
+use eggo_install::preflight::{Check, Verdict};
 use eggo_install::ssh::HostKeys;
 use eggo_terminal::Report;
 use eggo_tests::lab::{Host, Kind, Lab};
@@ -152,7 +152,8 @@ impl Site {
 /// What of a host must be as before after a cleanup.
 fn picture(host: &Host) -> String {
     host.exec(
-        "find /etc /usr/local /usr/bin /usr/sbin /usr/lib/systemd /opt -xdev \\( -type f -o -type l \\) -printf '%p %s %m %U\\n' | \
+        "find /etc /usr/local /usr/bin /usr/sbin /usr/lib/systemd /opt -xdev \\( -type f -o -type l \\) -printf '%p %s %m %U\\n' -o \
+         -type d -printf '%p %m %U\\n' | \
          grep -vE '^/etc/(ld.so.cache|machine-id|.pwd.lock|resolv.conf|mtab|.updated)|-$|^/etc/systemd/system/.*wants' | sort\n\
          cat /etc/hosts; if command -v dpkg-query >/dev/null; then dpkg-query -W; else rpm -qa | sort; fi\n\
          ls -d /var/lib/eggo /usr/sbin/policy-rc.d 2>/dev/null || :",
@@ -215,8 +216,15 @@ fn a_cut_link_a_full_disk_a_read_only_disk_and_a_dead_host() {
     host.fill(20);
     let report = runtime().block_on(site.install()).unwrap_err();
     assert!(report.notes.iter().any(|note| note.contains("disk") && note.contains("free")), "{report}");
-    host.heal();
     assert_eq!(host.exec("ls -d /var/lib/eggo 2>/dev/null || :"), "");
+    // Who does not want to know gets to know: nothing is installed of what did not arrive.
+    let mut request = site.request(Arc::new(Heard::default()));
+    request.options.ignore.insert(Check::Disk);
+    let report = runtime().block_on(operation::install(request, &Yes)).unwrap_err();
+    assert_eq!(report.message, "`Distribute content` failed on 1 node", "{report}");
+    assert!(report.to_string().contains("No space left on device"), "{report}");
+    assert_eq!(host.exec("ls /var/lib/eggo/store/sha256 /usr/local/bin | grep eggo-tool || :"), "");
+    host.heal();
 
     // The plug is pulled during distribution and put back in.
     let events = Arc::new(Heard::default());

@@ -1,10 +1,11 @@
 //! Many items in one channel: a tar on the way, a list at its end, and a script that verifies what
-//! is listed and gives it its name. Without the list nothing is believed.
+//! is listed and gives it its name. Without the list, whole to its last line, nothing is believed.
 
 use crate::remote::{Command, Output};
 use crate::store::{INCOMING, STORE};
 use bytes::Bytes;
 use eggo_bundles::Digest;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -12,6 +13,8 @@ use tokio::sync::mpsc;
 pub(super) const BATCH_BYTES: u64 = 96 << 20;
 pub(super) const BATCH_ITEMS: usize = 400;
 const BLOCK: usize = 512;
+/// The last line of a list: on a full disk it may be cut anywhere.
+const END: &str = "end";
 
 /// The contents of a batch so far.
 #[derive(Debug, Default)]
@@ -36,7 +39,7 @@ impl Batch {
     pub(super) fn end(&self, number: u64) -> Bytes {
         let lines =
             self.items.iter().map(|entry| format!("{}{}\n", if entry.rest { "+" } else { "" }, entry.digest));
-        let list: String = lines.collect();
+        let list = lines.collect::<String>() + END + "\n";
         let mut bytes = header(&format!("list.{number}"), list.len() as u64).to_vec();
         bytes.extend_from_slice(list.as_bytes());
         bytes.resize(bytes.len() + padding(list.len() as u64) + 2 * BLOCK, 0);
@@ -72,17 +75,19 @@ fn header(name: &str, size: u64) -> Bytes {
 pub(super) fn command(number: u64, pieces: mpsc::Receiver<Bytes>) -> Command {
     let script = format!(
         "umask 077; mkdir -p {STORE} {INCOMING}; cd {INCOMING}\n\
-         tar -x -f - || {{ [ -f list.{number} ] || exit 1; }}\n\
+         failed=; tar -x -f - || failed=1\n\
+         [ \"$(tail -n 1 list.{number} 2>/dev/null)\" = {END} ] || exit 1\n\
          names=$(while read -r name; do\n\
-           case $name in +*) name=${{name#+}}; cat \"$name.rest\" >> \"$name\"; rm -f \"$name.rest\" ;; esac\n\
+           case $name in {END}) break ;; +*) name=${{name#+}}; cat \"$name.rest\" >> \"$name\"; rm -f \"$name.rest\" ;; esac\n\
            echo \"$name\"\n\
          done < list.{number})\n\
          sum='sha256sum -b'; openssl dgst -sha256 -r /dev/null >/dev/null 2>&1 && sum='openssl dgst -sha256 -r'\n\
          good=$($sum $names 2>/dev/null | while read -r digest name; do [ \"*$digest\" != \"$name\" ] || echo \"$digest\"; done)\n\
          bad=$(for name in $names; do case \"$good\" in *$name*) ;; *) echo \"$name\" ;; esac; done)\n\
-         if [ -n \"$bad\" ]; then rm -f $bad; printf 'bad %s\\n' $bad; fi\n\
-         [ -z \"$good\" ] || mv -f $good {STORE}/\n\
-         rm -f list.{number}; echo verified"
+         if [ -n \"$good\" ]; then mv -f $good {STORE}/; fi\n\
+         rm -f list.{number}; if [ -n \"$bad\" ]; then rm -f $bad; [ -z \"$failed\" ] || exit 1; fi\n\
+         [ -z \"$good\" ] || printf 'good %s\\n' $good\n\
+         echo verified"
     );
     let mut command = Command::sh("receive content", script).stream(pieces).unchecked();
     // The pace is the network's; a dead connection is noticed by itself.
@@ -93,18 +98,48 @@ pub(super) fn command(number: u64, pieces: mpsc::Receiver<Bytes>) -> Command {
 /// What the node says about a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Verified, but for these.
-    Verified { bad: Vec<Digest> },
+    /// These are what they should be, and have their names.
+    Verified { good: BTreeSet<Digest> },
     /// Something on the node went wrong.
     Failed,
 }
 
 pub(super) fn answer(output: &Output) -> Answer {
     let text = output.text();
-    let bad = text.lines().filter_map(|line| line.strip_prefix("bad ")?.parse().ok()).collect();
+    let good = text.lines().filter_map(|line| line.strip_prefix("good ")?.parse().ok()).collect();
     if output.success() && text.lines().any(|line| line == "verified") {
-        Answer::Verified { bad }
+        Answer::Verified { good }
     } else {
         Answer::Failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::Host as _;
+    use crate::remote::local::Local;
+
+    /// What a node says to one item and a list of so many lines.
+    async fn told(lines: usize) -> Answer {
+        let entry = Entry { digest: Digest::of(b"x"), rest: false };
+        let whole = format!("{}\n{END}\n", entry.digest);
+        let list: String = whole.split_inclusive('\n').take(lines).collect();
+        let mut last = header("list.1", list.len() as u64).to_vec();
+        last.extend_from_slice(list.as_bytes());
+        last.resize(last.len() + padding(list.len() as u64) + 2 * BLOCK, 0);
+        let (sender, receiver) = mpsc::channel(4);
+        for piece in [begin(entry, 1), Bytes::from_static(b"x"), end(1), last.into()] {
+            sender.send(piece).await.unwrap();
+        }
+        drop(sender);
+        answer(&Local::new("a").run(command(1, receiver)).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_list_is_believed_only_with_its_end() {
+        assert_eq!(told(0).await, Answer::Failed);
+        assert_eq!(told(1).await, Answer::Failed);
+        assert_eq!(told(2).await, Answer::Verified { good: [Digest::of(b"x")].into() });
     }
 }

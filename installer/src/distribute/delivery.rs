@@ -8,7 +8,7 @@ use crate::remote::{Host, Output, RemoteError};
 use crate::store;
 use bytes::Bytes;
 use eggo_bundles::{Digest, Item};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -222,12 +222,11 @@ impl Job<'_> {
         let name = self.host.name();
         let output =
             end.map_err(|error| RemoteError::answer(name, "receive content", error.to_string()))??;
-        let Answer::Verified { bad } = batch::answer(&output) else {
+        let Answer::Verified { good } = batch::answer(&output) else {
             return Err(RemoteError::failed(name, "receive content", &output, false).into());
         };
-        let bad: BTreeSet<Digest> = bad.into_iter().collect();
         for (digest, path) in items {
-            if !bad.contains(digest) {
+            if good.contains(digest) {
                 lacks.remove(digest);
                 continue;
             }

@@ -99,7 +99,7 @@ pub(super) async fn install(all: &Nodes, node: &Node) -> Result<(), Report> {
     all.run.step(name, step.always(), work).await.map(|_| ())
 }
 
-/// Files go back to what was there, then the folders that were made for them, deepest first.
+/// Read backwards: files go back to what was there, then the folders that were made for them, deepest first.
 fn undo(placements: &[Placement]) -> Vec<Undo> {
     let files = placements.iter().map(|placement| Undo::Item { path: placement.path.clone() });
     let mut folders = BTreeSet::new();
@@ -113,12 +113,13 @@ fn undo(placements: &[Placement]) -> Vec<Undo> {
             folders.insert(folder.to_string());
         }
     }
-    let own = ["/opt/cni/bin", "/opt/cni", "/usr/libexec/cni", "/etc/cni/net.d", "/etc/cni"];
+    let own =
+        ["/etc/kubernetes", "/opt/cni/bin", "/opt/cni", "/usr/libexec/cni", "/etc/cni/net.d", "/etc/cni"];
     let own =
         own.into_iter().filter(|folder| placements.iter().any(|p| p.path.starts_with(&format!("{folder}/"))));
     let mut folders: Vec<String> = folders.into_iter().chain(own.map(Into::into)).collect();
-    folders.sort_by_key(|folder| std::cmp::Reverse(folder.len()));
-    files.chain(folders.into_iter().map(|path| Undo::Folder { path })).collect()
+    folders.sort_by_key(String::len);
+    folders.into_iter().map(|path| Undo::Folder { path }).chain(files).collect()
 }
 
 /// What is not on the node with the right size, mode and owner.
@@ -220,6 +221,7 @@ mod tests {
             wanted(Kind::Bin, "amd64/bin/kubelet", "/usr/bin"),
             wanted(Kind::File, "amd64/file/kubelet.service", "/usr/lib/systemd/system"),
             wanted(Kind::Dir, "amd64/dir/plugins/sub/x", "/opt/cni/bin"),
+            wanted(Kind::File, "amd64/file/settings", "/etc/kubernetes"),
             wanted(Kind::Pkg, "amd64/pkg/a.deb", "/usr/bin"),
         ];
         let placements = placements(&items).unwrap();
@@ -228,10 +230,17 @@ mod tests {
             ("/usr/bin/kubelet", 0o755),
             ("/usr/lib/systemd/system/kubelet.service", 0o644),
             ("/opt/cni/bin/plugins/sub/x", 0o644),
+            ("/etc/kubernetes/settings", 0o644),
         ];
         assert_eq!(paths, expected);
-        let folders: Vec<String> = undo(&placements).iter().skip(3).map(Undo::title).collect();
-        let expected = ["/opt/cni/bin/plugins/sub", "/opt/cni/bin/plugins", "/opt/cni/bin", "/opt/cni"];
+        let folders: Vec<String> = undo(&placements).iter().rev().skip(4).map(Undo::title).collect();
+        let expected = [
+            "/opt/cni/bin/plugins/sub",
+            "/opt/cni/bin/plugins",
+            "/etc/kubernetes",
+            "/opt/cni/bin",
+            "/opt/cni",
+        ];
         assert_eq!(folders, expected.map(|path| format!("remove {path} if empty")));
     }
 

@@ -105,3 +105,11 @@ async fn phases_are_selected_by_name_and_unknown_names_refused() {
     assert_eq!(report.exit, Exit::Usage);
     assert_eq!(report.hint.unwrap(), "phases, in order: one, two");
 }
+
+#[test]
+fn a_bundle_that_fails_on_a_node_is_not_trusted() {
+    let failure = |node: &str, exit| Failure { node: node.into(), report: Report::new("no").exit(exit) };
+    let exit = |failures| PhaseError::Nodes(failures).report("one").exit;
+    assert_eq!(exit(vec![failure("a", Exit::SomeHosts)]), Exit::SomeHosts);
+    assert_eq!(exit(vec![failure("a", Exit::SomeHosts), failure("b", Exit::Untrusted)]), Exit::Untrusted);
+}

@@ -98,8 +98,9 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
 /// Tells a member without data how to begin, and the others that it comes.
 async fn introduce(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(), Report> {
     let step = Step::new("etcd/member", "introduce the etcd member")
-        .undo(Undo::file(paths::ETCD_CONFIG))
+        // Undone last first.
         .undo(Undo::Folder { path: "/etc/etcd".into() })
+        .undo(Undo::file(paths::ETCD_CONFIG))
         .always();
     let work = || async {
         let own = format!("{}={}", node.host.name, peer_url(&node.host));
