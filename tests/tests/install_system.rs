@@ -248,7 +248,12 @@ fn watched(lab: &Lab, work: impl FnOnce()) {
                  for f in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr '\\0' '\\n' < $f 2>/dev/null; done; done | \
                  grep -c 'Quite-[S]ecret' || :";
     let watch = |host: &Host| {
-        let mut watch = host.ssh(Login::Root, watch).stdout(Stdio::piped()).spawn().expect("ssh can be run");
+        let mut watch = host
+            .ssh(Login::Root, watch)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("ssh can be run");
         let mut said = BufReader::new(watch.stdout.take().expect("its output was asked for")).lines();
         assert_eq!(said.next().expect("it says something").expect("a line"), "begun");
         (watch, said)
