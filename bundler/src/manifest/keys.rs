@@ -180,7 +180,7 @@ pub const KEYS: &[Key] = &[
         Shape::Text,
         Some("minimal"),
         "What a target is sure to have, and the bundle need not carry: `minimal`, `none`, or a file that \
-         `eggo-install facts` captured on a node; may contain `{arch}`",
+         `eggo-install facts --baseline` captured on a node; may contain `{arch}`",
     ),
     key("recommends", Shape::Boolean, Some("false"), "Take packages that others only recommend, too"),
     key(
