@@ -170,7 +170,7 @@ def heal(host):
 def clear(host):
     """Forget every fault of a host whose disk is about to be replaced."""
     unslow(host)
-    run("ip", "link", "set", network.link_of(host.lab, host.index), "up")
+    succeeds("ip", "link", "set", network.link_of(host.lab, host.index), "up")  # a host that never came up has no link
     forget(host, "disk-error")
     forget(host, "readonly-paths")
     forget(host, "skewed")
