@@ -7,7 +7,7 @@ use super::{Format, Global, output, runtime, view};
 use crate::operation;
 use crate::plan::{self, NodePlan, Options, Plan};
 use eggo_bundles::Kind;
-use eggo_terminal::{Report, Size, Table};
+use eggo_terminal::{Count, Report, Size, Table};
 use std::collections::BTreeMap;
 
 /// Show what each node would get and do; touches nothing.
@@ -85,13 +85,13 @@ pub fn render(plan: &Plan) -> String {
         text.push_str(&format!("{}: {}\n", node.name, node.expects.join(", ")));
     }
     let (total, to_send) = (plan.bytes(), plan.nodes.iter().map(|node| node.bytes_to_send).sum::<u64>());
-    let there = if to_send < total {
-        format!(", of which {} are there", Size(total - to_send))
-    } else {
-        String::new()
+    let there = match total - to_send {
+        0 => String::new(),
+        there if there == total => ", all of it there already".to_string(),
+        there => format!(", {} of it there already", Size(there)),
     };
-    let nodes = plan.nodes.len();
-    text.push_str(&format!("\ncluster `{}`: {}{there} on {nodes} nodes\n", plan.cluster, Size(total)));
+    let nodes = Count(plan.nodes.len(), "node", "nodes");
+    text.push_str(&format!("\ncluster `{}`: {} for {nodes}{there}\n", plan.cluster, Size(total)));
     text
 }
 
