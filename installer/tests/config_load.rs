@@ -187,6 +187,9 @@ fn odd_things_are_warned_about_and_load() {
         let warnings = config::parse("d.yaml", minimal(text).as_bytes()).expect(text).warnings.to_string();
         assert!(warnings.contains(reason), "for\n{text}\nexpected `{reason}`, found\n{warnings}");
     }
+    let usual = minimal("cni-bin-dir: /usr/lib/cni,/opt/cni/bin\n");
+    let warnings = config::parse("d.yaml", usual.as_bytes()).unwrap().warnings.to_string();
+    assert!(!warnings.contains("cni-bin-dir"), "{warnings}");
 }
 
 #[test]

@@ -8,6 +8,9 @@ use eggo_yaml::Fields;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// Where distributions' own packages put the CNI plugins: no item goes there, and none need.
+const PACKAGED_CNI: [&str; 2] = ["/usr/lib/cni", "/usr/libexec/cni"];
+
 pub(super) fn service(top: &Fields<'_>) -> Service {
     let fields = top.fields("service");
     let fallback: Cidr = defaults::SERVICE_CIDR.parse().expect("a default");
@@ -92,7 +95,7 @@ pub(super) fn network(top: &Fields<'_>, warnings: &Warnings) -> Network {
         for dir in network.cni_bin_dirs.iter().filter(|dir| eggo_bundles::dst::check(dir).is_err()) {
             if !dir.starts_with('/') {
                 top.reader().at(node, format!("`cni-bin-dir` names `{dir}`, which is not an absolute path"));
-            } else {
+            } else if !PACKAGED_CNI.contains(&dir.as_str()) {
                 warnings.at(node, format!("`cni-bin-dir` names `{dir}`, where no item can be installed"));
             }
         }
