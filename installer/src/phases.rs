@@ -58,16 +58,17 @@ impl PhaseError {
         match self {
             Self::Whole(report) => report.clone(),
             Self::Nodes(failures) => {
+                // Then it is the bundle that failed, on whichever nodes it showed.
+                if let Some(refused) = failures.iter().find(|failure| failure.report.exit == Exit::Untrusted)
+                {
+                    return refused.report.clone();
+                }
                 let nodes = failures.len();
                 let mut report = Report::new(format!(
                     "`{title}` failed on {nodes} node{}",
                     if nodes == 1 { "" } else { "s" }
                 ))
                 .exit(Exit::SomeHosts);
-                // Another run would not help: it is the bundle that failed.
-                if failures.iter().any(|failure| failure.report.exit == Exit::Untrusted) {
-                    report.exit = Exit::Untrusted;
-                }
                 for failure in failures {
                     let message = &failure.report.message;
                     let prefix = format!("{}: ", failure.node);
@@ -158,7 +159,8 @@ pub async fn run_list<C>(
         run.event(Event::PhaseFinished { phase: name, title, seconds, changed, failed });
         if let Err(error) = result {
             let report = error.report(phase.title);
-            if phase.on_failure == OnFailure::Stop || matches!(error, PhaseError::Whole(_)) {
+            let hopeless = matches!(error, PhaseError::Whole(_)) || report.exit == Exit::Untrusted;
+            if phase.on_failure == OnFailure::Stop || hopeless {
                 return Err(join(earlier, report));
             }
             earlier = Some(join(earlier, report));

@@ -1,5 +1,9 @@
 #!/bin/sh
 set -e
+if [ "$EGGO_HOOK_TYPE" = postcleanup ]; then
+  rm -f /etc/cni/net.d/10-bridge.conflist
+  exit 0
+fi
 o=${EGGO_NODE_IP##*.}
 mkdir -p /etc/cni/net.d
 cat > /etc/cni/net.d/10-bridge.conflist <<U

@@ -155,7 +155,10 @@ async fn undo_on(
         text.lines().filter_map(|line| line.strip_prefix("@failed ")?.parse().ok()).collect();
     let mut undone = 0;
     for (_, entry) in entries.iter().enumerate().filter(|(at, _)| !failed.contains(at)) {
-        run.event(Event::note(Some(&node), format!("undone: {}", entry.step)));
+        // What a hook did is its own business, and that of the hooks around a cleanup.
+        if !entry.undo.is_empty() {
+            run.event(Event::note(Some(&node), format!("undone: {}", entry.step)));
+        }
         let record = Record::Undone { node: node.clone(), step: entry.step.clone(), at: now() };
         if let Err(error) = run.journal().append(record).await {
             return (node, undone, Some(error.into()));

@@ -5,8 +5,9 @@ use super::input::ConfigArgs;
 use super::state::StateArgs;
 use super::{Format, Global, output, runtime, view};
 use crate::cleanup::Options;
-use crate::operation::{self, CleanupRequest};
-use eggo_terminal::Report;
+use crate::events::Event;
+use crate::operation::{self, CleanupRequest, kept};
+use eggo_terminal::{Count, Report};
 use serde_json::json;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     skip_hooks: bool,
 
-    /// Keep certificates and kubeconfigs of the cluster on this machine
+    /// Keep certificates and kubeconfigs of the cluster on this machine; backups of etcd stay in any case
     #[arg(long)]
     keep_state: bool,
 
@@ -76,10 +77,13 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         },
         events: view::sink(global.format),
     };
+    let events = request.events.clone();
     let undone = runtime()?.block_on(operation::cleanup(request))?;
     if !args.keep_state && state.exists() {
         let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
-        std::fs::remove_dir_all(&state).map_err(failed)?;
+        if let Some(kept) = kept::remove(&state).map_err(failed)? {
+            events.event(Event::note(None, format!("the backups of etcd are kept in `{}`", kept.display())));
+        }
     }
     done(undone, "", global)
 }
@@ -88,6 +92,6 @@ fn done(undone: usize, why_nothing: &str, global: &Global) -> Result<(), Report>
     match global.format {
         Format::Json => output::text_out(&format!("{}\n", json!({"event": "done", "undone": undone}))),
         Format::Table if undone == 0 => output::text_out(&format!("nothing to clean up{why_nothing}\n")),
-        Format::Table => output::text_out(&format!("done: {undone} changes undone\n")),
+        Format::Table => output::text_out(&format!("done: {} undone\n", Count(undone, "change", "changes"))),
     }
 }

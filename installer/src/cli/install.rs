@@ -9,7 +9,7 @@ use crate::operation::{self, Confirm, InstallRequest, Installed, Options};
 use crate::phases::Selection;
 use crate::plan::{self, Plan};
 use crate::preflight::{self, Verdict};
-use eggo_terminal::Report;
+use eggo_terminal::{Count, Report};
 use serde_json::json;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -101,10 +101,15 @@ pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Repor
                 true => format!("; the admin's kubeconfig is {}", kubeconfig.display()),
                 false => String::new(),
             };
-            let Installed { changed, nodes } = installed;
-            output::text_out(&format!("done: {changed} changes on {nodes} nodes{where_it_is}\n"))
+            output::text_out(&format!("{}{where_it_is}\n", done(&installed)))
         }
     }
+}
+
+/// What an install or an upgrade came to.
+pub fn done(installed: &Installed) -> String {
+    let Installed { changed, nodes } = *installed;
+    format!("done: {} on {}", Count(changed, "change", "changes"), Count(nodes, "node", "nodes"))
 }
 
 /// Opens and verifies the content before anything else, then the config, then the way onto the nodes.

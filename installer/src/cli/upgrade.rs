@@ -33,8 +33,6 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             let event = json!({"event": "done", "nodes": done.nodes, "changed": done.changed});
             output::text_out(&format!("{event}\n"))
         }
-        Format::Table => {
-            output::text_out(&format!("done: {} changes on {} nodes\n", done.changed, done.nodes))
-        }
+        Format::Table => output::text_out(&format!("{}\n", install::done(&done))),
     }
 }

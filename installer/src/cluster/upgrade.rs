@@ -104,10 +104,12 @@ pub async fn run(cluster: &Cluster, installer: &dyn Install, options: Options) -
     }
     for node in &control {
         let name = &node.host.name;
+        cluster.run.event(Event::note(Some(name), "its turn"));
         master(cluster, node, installer, &before[name]).await.map_err(|report| {
             cluster.run.mark_failed(name);
             PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
         })?;
+        cluster.run.event(Event::note(Some(name), "answers again"));
         if !node.host.has(Role::Worker) {
             Former::forget(node).await.map_err(PhaseError::Whole)?;
         }
@@ -176,6 +178,7 @@ async fn worker(
         options.drain.as_secs()
     );
     let limit = options.drain + Duration::from_secs(60);
+    cluster.run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
     kubectl.host().run(kubectl.script("drain the node", &drain, b"").timeout(limit)).await?;
     let upgraded = async {
         installer.install(node).await?;
@@ -196,6 +199,7 @@ async fn worker(
     };
     Former::forget(node).await?;
     kubectl.run("let pods in again", &format!("kubectl uncordon {quoted} >/dev/null")).await?;
+    cluster.run.event(Event::note(Some(name), "Ready again, and takes pods"));
     result
 }
 

@@ -117,7 +117,7 @@ impl Group {
                 return;
             }
             if let Err(error) = self.pass_on(&item, &mut pieces).await {
-                let error = DeliveryError::Source { path: item.path.clone(), reason: error.to_string() };
+                let error = DeliveryError::source(&item, &error);
                 *self.broken.lock().expect("no panic while locked") = Some(error);
                 return;
             }

@@ -56,6 +56,13 @@ pub enum DeliveryError {
     Source { path: String, reason: String },
 }
 
+impl DeliveryError {
+    /// What is wrong with an item of the bundle.
+    pub fn source(item: &Item, error: &io::Error) -> Self {
+        Self::Source { path: item.path.clone(), reason: error.to_string() }
+    }
+}
+
 impl Explain for DeliveryError {
     fn notes(&self) -> Vec<String> {
         match self {

@@ -101,7 +101,7 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     let journal = Journal::open(state)?;
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
-    let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await;
+    let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await?;
     tell(&verdict, events);
     verdict.decide()?;
     if !confirm.confirm(&plan, &verdict) {
@@ -154,7 +154,7 @@ pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     let plan = plan_for(config, index, &surveyed, options.plan)?;
     // A cluster that was never installed has no journal, and looking makes none.
     let journal = if state.exists() { Some(Journal::open(state)?) } else { None };
-    Ok(judge(&request, &surveyed, &plan, journal.as_ref()).await)
+    judge(&request, &surveyed, &plan, journal.as_ref()).await
 }
 
 /// The plan for nodes as they were found.
@@ -182,7 +182,7 @@ pub(super) async fn judge(
     surveyed: &[Surveyed],
     plan: &Plan,
     journal: Option<&Journal>,
-) -> Verdict {
+) -> Result<Verdict, Report> {
     let InstallRequest { config, source, state, options, .. } = request;
     let entries = journal.map(Journal::entries).unwrap_or_default();
     let candidates: Vec<Candidate<'_>> = surveyed
@@ -201,9 +201,9 @@ pub(super) async fn judge(
             })
         })
         .collect();
-    let heads = Heads::read(plan, &**source);
+    let heads = Heads::read(plan, &**source)?;
     let circumstances = Circumstances { config, state, heads: &heads };
-    preflight::check(&circumstances, &candidates, &options.ignore).await
+    Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)
 }
 
 /// What does not stop the install is still said.

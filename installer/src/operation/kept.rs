@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "config.json";
 const HOOKS: &str = "hooks";
+/// Below a cluster's folder, and at the end of the name of the folder that they are kept in when it is gone.
+const BACKUPS: &str = "backups";
 
 /// `None` if no install has got that far.
 pub fn load(state: &Path) -> Result<Option<Config>, Report> {
@@ -77,6 +79,23 @@ fn hook_path(state: &Path, name: &str, arch: Arch) -> PathBuf {
     state.join(HOOKS).join(arch.as_str()).join(name)
 }
 
+/// Forgets a cluster. Backups of etcd may be all that is left of it: they are kept, in the folder returned.
+pub fn remove(state: &Path) -> io::Result<Option<PathBuf>> {
+    let name = state.file_name().unwrap_or_default().to_string_lossy();
+    let kept = state.with_file_name(format!("{name}-{BACKUPS}"));
+    let mut any = false;
+    if let Ok(backups) = fs::read_dir(state.join(BACKUPS)) {
+        for backup in backups {
+            let backup = backup?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept)?;
+            fs::rename(backup.path(), kept.join(backup.file_name()))?;
+            any = true;
+        }
+    }
+    fs::remove_dir_all(state)?;
+    Ok(any.then_some(kept))
+}
+
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -113,5 +132,21 @@ mod tests {
         config.login.password = None;
         assert_eq!(list(folder.path()).unwrap(), [config]);
         assert_eq!(list(&folder.path().join("none")).unwrap(), []);
+    }
+
+    #[test]
+    fn backups_outlive_their_cluster() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("one");
+        std::fs::create_dir_all(&state).unwrap();
+        assert_eq!(remove(&state).unwrap(), None);
+        for backup in ["first.db", "second.db"] {
+            std::fs::create_dir_all(state.join(BACKUPS)).unwrap();
+            std::fs::write(state.join(BACKUPS).join(backup), backup).unwrap();
+            let kept = remove(&state).unwrap().unwrap();
+            assert_eq!(std::fs::read_to_string(kept.join(backup)).unwrap(), backup);
+            assert!(!state.exists() && kept.join("first.db").exists());
+        }
+        assert_eq!(list(folder.path()).unwrap(), []);
     }
 }

@@ -17,8 +17,8 @@ use eggo_terminal::Report;
 /// What a bundle needs before any node is touched: its content on all of them, and the package
 /// managers' word that it fits.
 const FIRST: [&str; 2] = ["distribute", "simulate"];
-/// When every node runs the new version.
-const LAST: [&str; 1] = ["prune"];
+/// When every node runs the new version: what runs in the cluster follows, too.
+const LAST: [&str; 3] = ["dns", "addons", "prune"];
 
 /// Brings the cluster to the version that the bundle carries. A node that does not come back gets
 /// its former programs again.
@@ -35,13 +35,13 @@ pub async fn upgrade(
     let journal = Journal::open(&request.state)?;
     let surveyed = survey(&request.config.hosts, &request.access, &request.events).await?;
     let plan = plan_for(&request.config, &request.index, &surveyed, request.options.plan)?;
-    let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await;
+    let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await?;
     tell(&verdict, &request.events);
     verdict.decide()?;
     let events = request.events.clone();
     let deployment = prepared(request, journal, surveyed, plan);
     let changes = upgrade::plan(&deployment.cluster, to).await?;
-    for change in changes.masters.iter().chain(&changes.workers) {
+    for change in changes.masters.iter().chain(&changes.workers).filter(|change| change.from != to) {
         events.event(Event::note(Some(&change.node), format!("{} → {to}", change.from)));
     }
     if !confirm.confirm(&deployment.nodes.plan, &verdict) {

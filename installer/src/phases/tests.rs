@@ -111,5 +111,11 @@ fn a_bundle_that_fails_on_a_node_is_not_trusted() {
     let failure = |node: &str, exit| Failure { node: node.into(), report: Report::new("no").exit(exit) };
     let exit = |failures| PhaseError::Nodes(failures).report("one").exit;
     assert_eq!(exit(vec![failure("a", Exit::SomeHosts)]), Exit::SomeHosts);
-    assert_eq!(exit(vec![failure("a", Exit::SomeHosts), failure("b", Exit::Untrusted)]), Exit::Untrusted);
+    let refused = vec![failure("a", Exit::SomeHosts), failure("b", Exit::Untrusted)];
+    assert_eq!(exit(refused.clone()), Exit::Untrusted);
+    assert_eq!(
+        PhaseError::Nodes(refused).report("one").message,
+        "no",
+        "it is told of the bundle, not of nodes"
+    );
 }

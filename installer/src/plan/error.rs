@@ -5,6 +5,9 @@ use eggo_bundles::{Arch, Digest, dst::BadDst};
 use eggo_terminal::Explain;
 use std::collections::BTreeMap;
 
+/// How many things are named where all of them lack for the same reason.
+const EXAMPLES: usize = 5;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     #[error("the bundle has nothing for {arch}, which {} needs", nodes.join(", "))]
@@ -43,7 +46,13 @@ impl Explain for PlanError {
                 let line = |(names, section, line): &_| format!("`{names}` of `{section}` (line {line})");
                 asked.iter().map(line).collect()
             }
-            Self::OnlyInParent { items, .. } => items.clone(),
+            Self::OnlyInParent { items, .. } => {
+                let mut notes: Vec<String> = items.iter().take(EXAMPLES).cloned().collect();
+                if items.len() > EXAMPLES {
+                    notes.push(format!("and {} more", items.len() - EXAMPLES));
+                }
+                notes
+            }
             _ => Vec::new(),
         }
     }

@@ -279,7 +279,7 @@ fn a_delta_alone_will_do_where_nodes_have_the_rest() {
     let parent = Digest::of(b"parent");
     let error = format!("are only in its parent {parent}\n  amd64 image `docker.io/calico/node:v3.19.1`\n");
     assert!(told.contains(&error), "{told}");
-    assert!(told.contains("\n  amd64/bin/etcd\n") && !told.contains("kubelet"), "{told}");
+    assert!(told.contains(" more\n") && !told.contains("kubelet"), "{told}");
     assert!(told.ends_with("hint: give the parent with `--base`"), "{told}");
 
     // What is read on this machine must be at hand here: of all the rest, the manifest alone is missing.

@@ -1,13 +1,13 @@
 //! What packages say of themselves, which is all that is read of them here: how much they take once
 //! installed, and enough for a package manager to try a transaction before anything is sent.
 
-use crate::distribute::Source;
+use crate::distribute::{DeliveryError, Source};
 use crate::packages::stub;
 use crate::plan::{PackageFormat, Plan};
 use eggo_bundles::content::{deb, rpm};
 use eggo_bundles::{Digest, Item, Kind};
 use std::collections::BTreeMap;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 
 /// By a package's digest; one that cannot be read is not in it.
 #[derive(Debug, Clone, Default)]
@@ -21,11 +21,17 @@ struct Head {
 }
 
 impl Heads {
-    /// Reads the heads of all packages of a plan.
-    pub fn read(plan: &Plan, source: &dyn Source) -> Self {
+    /// Reads the heads of all packages of a plan. A damaged one refuses the bundle.
+    pub fn read(plan: &Plan, source: &dyn Source) -> Result<Self, DeliveryError> {
         let items = plan.nodes.iter().flat_map(|node| node.of_kind(Kind::Pkg)).map(|wanted| &wanted.item);
         let distinct: BTreeMap<Digest, &Item> = items.map(|item| (item.sha256, &**item)).collect();
-        Self(distinct.into_iter().filter_map(|(digest, item)| Some((digest, head(item, source)?))).collect())
+        let mut heads = BTreeMap::new();
+        for (digest, item) in distinct {
+            if let Some(head) = head(item, source).map_err(|error| DeliveryError::source(item, &error))? {
+                heads.insert(digest, head);
+            }
+        }
+        Ok(Self(heads))
     }
 
     pub fn installed_size(&self, item: &Item) -> Option<u64> {
@@ -38,8 +44,20 @@ impl Heads {
     }
 }
 
-fn head(item: &Item, source: &dyn Source) -> Option<Head> {
-    let mut seen = stub::Seen::new(BufReader::new(source.read(item).ok()?));
+fn head(item: &Item, source: &dyn Source) -> io::Result<Option<Head>> {
+    let mut content = match source.read(item) {
+        Ok(content) => content,
+        Err(error) => return unless_damaged(error),
+    };
+    if let Some(head) = parsed(item, &mut content) {
+        return Ok(Some(head));
+    }
+    // An odd package, or a damaged one: its end tells.
+    io::copy(&mut content, &mut io::sink()).map_or_else(unless_damaged, |_| Ok(None))
+}
+
+fn parsed(item: &Item, content: &mut dyn io::Read) -> Option<Head> {
+    let mut seen = stub::Seen::new(BufReader::new(content));
     Some(match PackageFormat::of(item)? {
         PackageFormat::Deb => {
             // In KiB.
@@ -51,6 +69,12 @@ fn head(item: &Item, source: &dyn Source) -> Option<Head> {
             Head { installed: size.map(u64::from), stub: seen.bytes }
         }
     })
+}
+
+/// What a delta leaves to its parent cannot be read, and need not be where nodes have it.
+fn unless_damaged(error: io::Error) -> io::Result<Option<Head>> {
+    let bundle = error.get_ref().and_then(|error| error.downcast_ref::<eggo_bundles::Error>());
+    if bundle.is_some_and(eggo_bundles::Error::is_untrusted) { Err(error) } else { Ok(None) }
 }
 
 #[cfg(test)]

@@ -217,3 +217,34 @@ async fn room_is_reckoned_from_the_plan() {
     }
     assert_eq!(needs(&nodes), [("/".into(), 30 + 4)]);
 }
+
+/// A bundle with one package that cannot be read, for one reason or another.
+struct Unreadable(fn() -> eggo_bundles::Error);
+
+impl crate::distribute::Source for Unreadable {
+    fn read(&self, _: &eggo_bundles::Item) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+        Err(std::io::Error::other((self.0)()))
+    }
+}
+
+#[test]
+fn a_damaged_package_refuses_the_bundle_before_any_node_is_asked() {
+    let item: eggo_bundles::Item = serde_json::from_value(serde_json::json!({
+        "path": "amd64/pkg/a_1.deb", "arch": "amd64", "kind": "pkg", "name": "a", "version": "1",
+        "size": 1, "sha256": eggo_bundles::Digest::of(b"a"),
+    }))
+    .unwrap();
+    let mut node = Nodes::new().plans.remove(0);
+    node.items = vec![crate::plan::Wanted { item: Arc::new(item), dst: None }];
+    let plan = crate::plan::Plan { cluster: "one".into(), nodes: vec![node], addons: Vec::new() };
+    let damaged = Unreadable(|| eggo_bundles::Error::NotABundle { path: "b.tar.gz".into() });
+    let report = eggo_terminal::Report::from(Heads::read(&plan, &damaged).unwrap_err());
+    assert_eq!(report.exit, eggo_terminal::Exit::Untrusted);
+    assert!(report.message.contains("`amd64/pkg/a_1.deb`"), "{}", report.message);
+    let elsewhere = Unreadable(|| eggo_bundles::Error::NeedsBase {
+        path: "b.tar.gz".into(),
+        entry: "a".into(),
+        parent: eggo_bundles::Digest::of(b"parent"),
+    });
+    Heads::read(&plan, &elsewhere).unwrap();
+}
