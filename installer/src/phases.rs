@@ -5,7 +5,7 @@
 
 use crate::events::{Event, seconds};
 use crate::run::Run;
-use eggo_terminal::{Exit, Explain, Report};
+use eggo_terminal::{Count, Exit, Explain, Report};
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -39,6 +39,15 @@ pub struct Failure {
     pub report: Report,
 }
 
+impl Failure {
+    /// What happened, the node first.
+    pub fn line(&self) -> String {
+        let prefix = format!("{}: ", self.node);
+        let message = &self.report.message;
+        if message.starts_with(&prefix) { message.clone() } else { prefix + message }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PhaseError {
     /// Not the fault of any one node.
@@ -63,17 +72,10 @@ impl PhaseError {
                 {
                     return refused.report.clone();
                 }
-                let nodes = failures.len();
-                let mut report = Report::new(format!(
-                    "`{title}` failed on {nodes} node{}",
-                    if nodes == 1 { "" } else { "s" }
-                ))
-                .exit(Exit::SomeHosts);
+                let nodes = Count(failures.len(), "node", "nodes");
+                let mut report = Report::new(format!("`{title}` failed on {nodes}")).exit(Exit::SomeHosts);
                 for failure in failures {
-                    let message = &failure.report.message;
-                    let prefix = format!("{}: ", failure.node);
-                    let line = if message.starts_with(&prefix) { message.clone() } else { prefix + message };
-                    report = report.note(line);
+                    report = report.note(failure.line());
                     for note in &failure.report.notes {
                         report = report.note(
                             note.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"),

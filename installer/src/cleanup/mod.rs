@@ -13,7 +13,7 @@ use crate::journal::{Entry, Record, Undo, now};
 use crate::phases::Failure;
 use crate::remote::{Command, Host};
 use crate::run::Run;
-use eggo_terminal::{Exit, Report};
+use eggo_terminal::{Count, Exit, Report};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,16 +50,10 @@ impl Cleaned {
             return Ok(());
         }
         let nodes: BTreeSet<&str> = self.failures.iter().map(|failure| failure.node.as_str()).collect();
-        let mut report = Report::new(format!(
-            "{} node{} could not be cleaned up",
-            nodes.len(),
-            if nodes.len() == 1 { "" } else { "s" }
-        ));
+        let nodes = Count(nodes.len(), "node", "nodes");
+        let mut report = Report::new(format!("{nodes} could not be cleaned up"));
         for failure in &self.failures {
-            let prefix = format!("{}: ", failure.node);
-            let message = &failure.report.message;
-            report =
-                report.note(if message.starts_with(&prefix) { message.clone() } else { prefix + message });
+            report = report.note(failure.line());
             report.notes.extend(failure.report.notes.iter().cloned());
         }
         let hint = self.failures.iter().find_map(|failure| failure.report.hint.clone());

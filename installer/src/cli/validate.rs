@@ -4,7 +4,7 @@ use super::input::ConfigArgs;
 use super::{Format, Global, output};
 use crate::config::{self, Config, LoadError};
 use eggo_bundles::Role;
-use eggo_terminal::Report;
+use eggo_terminal::{Count, Report};
 use eggo_yaml::Problems;
 use serde_json::{Value, json};
 
@@ -50,22 +50,14 @@ fn list(problems: &Problems) -> Value {
 }
 
 fn summary(path: &str, config: &Config) -> String {
-    let count = |role, one: &str| {
-        let n = config.with_role(role).count();
-        (n > 0).then(|| format!("{n} {one}{}", if n == 1 { "" } else { "s" }))
-    };
+    let count = |role| config.with_role(role).count();
     let counts = [
-        count(Role::Master, "master"),
-        count(Role::Worker, "worker"),
-        count(Role::Etcd, "etcd member"),
-        count(Role::Loadbalance, "load balancer"),
+        Count(count(Role::Master), "master", "masters"),
+        Count(count(Role::Worker), "worker", "workers"),
+        Count(count(Role::Etcd), "etcd member", "etcd members"),
+        Count(count(Role::Loadbalance), "load balancer", "load balancers"),
     ];
-    let counts: Vec<String> = counts.into_iter().flatten().collect();
-    let hosts = config.hosts.len();
-    let plural = if hosts == 1 { "" } else { "s" };
-    format!(
-        "{path} is valid: cluster `{}` on {hosts} host{plural} ({})\n",
-        config.cluster_id,
-        counts.join(", ")
-    )
+    let counts: Vec<String> = counts.iter().filter(|count| count.0 > 0).map(Count::to_string).collect();
+    let hosts = Count(config.hosts.len(), "host", "hosts");
+    format!("{path} is valid: cluster `{}` on {hosts} ({})\n", config.cluster_id, counts.join(", "))
 }

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
+/// The folder of snapshots, in that of the cluster.
+pub const BACKUPS: &str = "backups";
 const LIMIT: Duration = Duration::from_secs(600);
 const SNAPSHOT: &str = "/var/lib/eggo/snapshot.db";
 
@@ -63,7 +65,7 @@ pub async fn backup_before(cluster: &Cluster, why: &str) -> Result<(), Report> {
 }
 
 async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
-    let folder = cluster.state.join("backups");
+    let folder = cluster.state.join(BACKUPS);
     let io = |path: &Path, error: std::io::Error| {
         Report::new(format!("cannot write `{}`: {error}", path.display()))
     };

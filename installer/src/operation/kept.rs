@@ -1,6 +1,7 @@
 //! What this machine remembers of a cluster: its configuration as it was last installed, without
 //! passwords, and the hooks that a cleanup will run.
 
+use crate::cluster::etcd_data::BACKUPS;
 use crate::config::{Config, Schedule};
 use eggo_bundles::Arch;
 use eggo_terminal::Report;
@@ -11,8 +12,6 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "config.json";
 const HOOKS: &str = "hooks";
-/// Below a cluster's folder, and at the end of the name of the folder that they are kept in when it is gone.
-const BACKUPS: &str = "backups";
 
 /// `None` if no install has got that far.
 pub fn load(state: &Path) -> Result<Option<Config>, Report> {

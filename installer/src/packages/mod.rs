@@ -13,7 +13,7 @@ use crate::remote::{Host, RemoteError};
 use crate::run::{Outcome, Run, Step};
 use bytes::Bytes;
 use eggo_bundles::Item;
-use eggo_terminal::{Explain, Report};
+use eggo_terminal::{Count, Explain, Report};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -86,8 +86,7 @@ pub async fn install(run: &Run, host: &dyn Host, transaction: &Transaction) -> R
     if transaction.install.is_empty() {
         return Ok(Outcome::Unchanged);
     }
-    let count = transaction.install.len();
-    let title = format!("install {count} package{}", if count == 1 { "" } else { "s" });
+    let title = format!("install {}", Count(transaction.install.len(), "package", "packages"));
     let step = Step::new("packages/install", title)
         .fingerprint_of(transaction.install.iter().map(|item| item.sha256.hex()))
         .undo_all(undo(transaction))

@@ -2,7 +2,7 @@
 
 use crate::config::{Host, Section};
 use eggo_bundles::{Arch, Digest, dst::BadDst};
-use eggo_terminal::Explain;
+use eggo_terminal::{Count, Explain};
 use std::collections::BTreeMap;
 
 /// How many things are named where all of them lack for the same reason.
@@ -20,7 +20,7 @@ pub enum PlanError {
     NoDst(String),
     #[error("deploy.yaml takes packages from the nodes' own repositories, but this install is offline")]
     NodeRepos(Vec<(String, Section, usize)>),
-    #[error("the bundle is a delta: {} of what the nodes need {} only in its parent {parent}", .items.len(), if .items.len() == 1 { "is" } else { "are" })]
+    #[error("the bundle is a delta: {} only in its parent {parent}", Count(.items.len(), "of what the nodes need is", "of what the nodes need are"))]
     OnlyInParent { parent: Digest, items: Vec<String> },
 }
 

@@ -16,7 +16,7 @@ use crate::config::{self, Config};
 use crate::facts::Facts;
 use crate::plan::NodePlan;
 use crate::remote::Host;
-use eggo_terminal::{Exit, Explain, Table};
+use eggo_terminal::{Count, Exit, Explain, Table};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -201,7 +201,7 @@ impl Verdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the nodes are not fit for the install: {} problem{}", .lines.len(), if .lines.len() == 1 { "" } else { "s" })]
+#[error("the nodes are not fit for the install: {}", Count(.lines.len(), "problem", "problems"))]
 pub struct Unfit {
     pub lines: Vec<String>,
     checks: Vec<&'static str>,
