@@ -72,6 +72,7 @@ pub async fn lock(
     if mode != LockMode::DryRun {
         lock.save(&file)?;
     }
+    tell_unknown_checksums(manifest, archs, mode, tools);
     Ok(Decided { lock, before, origin: Origin::Made })
 }
 
@@ -79,7 +80,6 @@ pub async fn lock(
 async fn decide(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result<Lock, Error> {
     let packages::decide::Locked { packages, baselines, .. } = packages::lock(manifest, archs, tools).await?;
     let locked_files = files::lock(manifest, archs, tools).await?;
-    tell_unknown_checksums(manifest, archs, tools);
     let (addons, mut wanted_images) = wanted::addons(manifest, tools).await?;
     wanted_images.extend(wanted::named(manifest, archs)?);
     let registries = wanted::registries(manifest);
@@ -105,21 +105,25 @@ async fn decide(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result
 }
 
 /// Without a checksum the first download is believed: that must not go unsaid.
-fn tell_unknown_checksums(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) {
+fn tell_unknown_checksums(manifest: &Manifest, archs: &[Arch], mode: LockMode, tools: Tools<'_>) {
+    let mut unknown: Vec<String> = Vec::new();
     for request in &manifest.files {
-        let unknown = |arch: &&Arch| {
+        let lacks = |arch: &&Arch| {
             request.archs.contains(arch)
                 && !matches!(request.checksums, Checksums::Same(_))
                 && request.checksums.get(**arch).is_none()
         };
-        let archs: Vec<&str> = archs.iter().filter(unknown).map(|arch| arch.as_str()).collect();
+        let archs: Vec<&str> = archs.iter().filter(lacks).map(|arch| arch.as_str()).collect();
         if matches!(request.from, From::Urls(_)) && !archs.is_empty() {
-            tools.progress.note(&format!(
-                "note: `{}` has no sha256 in the manifest for {}: recorded what was fetched now in `{}`",
-                request.name,
-                archs.join(", "),
-                manifest.lock_file().display()
-            ));
+            unknown.push(format!("`{}` for {}", request.name, archs.join(" and ")));
         }
+    }
+    if !unknown.is_empty() {
+        let records = if mode == LockMode::DryRun { "would record" } else { "records" };
+        tools.progress.note(&format!(
+            "note: no sha256 in the manifest for {}: `{}` {records} what was fetched now",
+            unknown.join(", "),
+            manifest.lock_file().display()
+        ));
     }
 }

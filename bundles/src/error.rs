@@ -120,6 +120,9 @@ impl Error {
             Error::Empty { .. } => {
                 Some("copy the bundle again, or look at the command that should have sent it".into())
             }
+            Error::Tail { path, .. } if crate::parts::are_named_by(path) => {
+                Some("look whether the last parts are missing; else copy all of them again".into())
+            }
             Error::Tail { .. }
             | Error::Refused { why: Refusal::Checksum(_) | Refusal::Member { .. }, .. } => {
                 Some("copy the bundle again; compare its size and sha256 with the original".into())

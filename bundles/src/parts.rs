@@ -81,13 +81,18 @@ pub fn find(path: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
         _ if !path.exists() && numbered(path, 1).exists() => path.to_path_buf(),
         _ => return Ok(None),
     };
-    let present = numbers_of(&base)?;
-    let last = present.iter().copied().max().unwrap_or(1);
+    // A sidecar says that there is a part, too.
+    let last = numbers_of(&base)?.into_iter().max().unwrap_or(1);
     let parts: Vec<PathBuf> = (1..=last).map(|number| numbered(&base, number)).collect();
-    match (1..=last).find(|number| !present.contains(number)) {
-        Some(number) => Err(BadPart::Missing(numbered(&base, number)).into()),
+    match parts.iter().find(|part| !part.exists()) {
+        Some(part) => Err(BadPart::Missing(part.clone()).into()),
         None => Ok(Some(parts)),
     }
+}
+
+/// Whether `path` names a split bundle, by its first part or as the whole that is not there.
+pub(crate) fn are_named_by(path: &Path) -> bool {
+    base_of(path).is_some() || !path.exists()
 }
 
 /// Cuts `path` into parts of `size` bytes in `folder`, each with its sidecar; gives the parts.
@@ -244,6 +249,7 @@ fn base_of(path: &Path) -> Option<(PathBuf, usize)> {
     Some((path.with_extension(""), number))
 }
 
+/// The numbers of the parts and of their sidecars.
 fn numbers_of(base: &Path) -> Result<Vec<usize>, Error> {
     let folder = match base.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -252,7 +258,10 @@ fn numbers_of(base: &Path) -> Result<Vec<usize>, Error> {
     let unreadable = |source| Error::Io { path: folder.to_path_buf(), source };
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let name = PathBuf::from(entry.map_err(unreadable)?.file_name());
+        let mut name = PathBuf::from(entry.map_err(unreadable)?.file_name());
+        if name.extension().is_some_and(|extension| extension == "sha256") {
+            name.set_extension("");
+        }
         if let Some((found, number)) = base_of(&name)
             && Some(found.as_os_str()) == base.file_name()
         {
@@ -387,5 +396,8 @@ mod tests {
         assert!(message(open(&parts[0])).contains("29 bytes long"));
         std::fs::remove_file(&parts[2]).unwrap();
         assert!(message(open(&parts[0])).ends_with("b.tar.gz.003` is missing"));
+        std::fs::write(&parts[2], [7; 30]).unwrap();
+        std::fs::remove_file(&parts[3]).unwrap();
+        assert!(message(open(&parts[0])).ends_with("b.tar.gz.004` is missing"));
     }
 }

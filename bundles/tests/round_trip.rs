@@ -49,9 +49,15 @@ fn parts_are_read_like_the_whole() {
     parts::join(&parts[0], &joined, &Silent).unwrap();
     assert!(std::fs::read(&joined).unwrap() == whole);
 
-    std::fs::remove_file(parts.last().unwrap()).unwrap();
+    let last = parts.last().unwrap();
+    std::fs::remove_file(last).unwrap();
+    let error = Bundle::open(&parts[0]).err().unwrap().to_string();
+    assert!(error.contains(&*last.to_string_lossy()) && error.ends_with("is missing"), "{error}");
+    // Only its checksum told of it.
+    std::fs::remove_file(format!("{}.sha256", last.display())).unwrap();
     let error = Bundle::open(&parts[0]).err().unwrap();
     assert!(error.is_untrusted() && error.to_string().contains("cut short"), "{error}");
+    assert!(error.hint().unwrap().contains("the last parts are missing"), "{:?}", error.hint());
 }
 
 /// A bundle of every released format is kept; none may ever become unreadable.

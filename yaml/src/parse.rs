@@ -103,7 +103,10 @@ impl<'a> Loader<'a> {
         if indent.contains('\t') {
             return problem.hinted("YAML does not allow tabs for indentation: use spaces");
         }
-        crate::slashes::in_broken_text(self.text).unwrap_or(problem)
+        let said = marker.line().saturating_sub(2);
+        let lines = self.text.lines().enumerate().skip(said).take(marker.line() - said);
+        let unspaced = lines.filter_map(|(number, line)| without_space(number + 1, line)).last();
+        crate::slashes::in_broken_text(self.text).or(unspaced).unwrap_or(problem)
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {
@@ -196,6 +199,19 @@ impl<'a> Loader<'a> {
     }
 }
 
+/// `runtime:docker` is one word to YAML, which then complains about what follows.
+fn without_space(number: usize, line: &str) -> Option<Problem> {
+    let pair = line.trim_start_matches([' ', '-']).trim_end();
+    let (key, value) = pair.split_once(':')?;
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if !is_key || value.is_empty() || value.starts_with([' ', '\t', '/']) {
+        return None;
+    }
+    let column = line.chars().count() - line.trim_start_matches([' ', '-']).chars().count() + 1;
+    let problem = Problem::new(number, column, format!("no space behind `{key}:`"));
+    Some(problem.hinted(format!("write `{key}: {value}`")))
+}
+
 /// `<<: *anchor` or `<<: [*a, *b]`: earlier mappings win.
 fn merge_into(merged: &mut Vec<Entry>, node: Node) -> Result<(), Problem> {
     let bad = Problem::new(node.line, node.column, "`<<` merges a mapping or a list of mappings");
@@ -268,6 +284,11 @@ mod tests {
         assert!(refused("").contains("the file is empty"));
         assert!(refused("a:\n\tb: 1\n").contains("use spaces"));
         assert!(refused("a: !!python/object:x {}\n").contains("tag `!!python/object:x` is not allowed"));
+        assert_eq!(
+            refused("a: x\nruntime:docker\nb: 1\n"),
+            "f.yaml:2:1: no space behind `runtime:` (write `runtime: docker`)"
+        );
+        assert!(refused("m:\n- name:m\n  ip: 10.0.0.1\n").contains("f.yaml:2:3: no space behind `name:`"));
         assert!(refused("a: !x {}\n").contains("tag `!x` is not allowed"));
         assert_eq!(parse("f", b"a: !!str 1\n").unwrap().get("a").unwrap().as_str(), Some("1"));
     }

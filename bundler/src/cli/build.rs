@@ -21,7 +21,7 @@ use std::path::PathBuf;
 Examples:
   eggo-bundle build --arch amd64,arm64
   eggo-bundle build -m k8s.yaml --key release.key -o k8s.tar.gz --locked
-  eggo-bundle build -m k8s.yaml --base k8s-1.20.1.tar.gz -o k8s-delta.tar.gz")]
+  eggo-bundle build -m k8s.yaml --key release.key --base k8s-1.20.1.tar.gz -o k8s-delta.tar.gz")]
 pub struct Args {
     #[command(flatten)]
     manifest: ManifestArgs,

@@ -50,7 +50,10 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
             (bundle.extract(&args.directory, &selection, watch), contents::carried(bundle.index()))
         })
     };
-    let extracted = extracted.map_err(Error::from)?;
+    let extracted = extracted.map_err(|error| {
+        let note = format!("`{}` keeps what was unpacked before that", args.directory.display());
+        Report::from(Error::from(error)).note(note)
+    })?;
     watch.note(&format!(
         "unpacked {}, {}, into `{}`",
         Count(extracted.files, "file", "files"),

@@ -19,12 +19,11 @@ const MANIFEST: &str = include_str!("init.yaml");
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     write_new(&args.file, MANIFEST.as_bytes(), 0o644).map_err(|error| {
-        let report = Report::new(format!("cannot write `{}`: {error}", args.file.display()));
-        match (error.kind(), hint(&args.file, &error)) {
-            (std::io::ErrorKind::AlreadyExists, _) => report.hinted("name another file"),
-            (_, Some(hint)) => report.hinted(hint),
-            _ => report,
+        let file = args.file.display();
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            return Report::new(format!("`{file}` is there already")).hinted("name another file");
         }
+        Report { hint: hint(&args.file, &error), ..Report::new(format!("cannot write `{file}`: {error}")) }
     })?;
     watch.note(&format!(
         "wrote `{}`; next: edit it, then `eggo-bundle build -m {}`",

@@ -32,7 +32,7 @@ impl ManifestArgs {
 
 /// Decide on exact versions, urls and digests, and record them beside the manifest
 ///
-/// Shows what changed since the last lock.
+/// Shows what changed since the last lock, line by line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -72,6 +72,8 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     match args.format.get() {
         Format::Json => output::json(&changes)?,
         Format::Text if changes.is_empty() => watch.note("nothing changed"),
+        // All of a first lock is new: its sum says more than a line for each.
+        Format::Text if decided.before.is_none() && mode == LockMode::Update => {}
         Format::Text => output::print(&table(&changes).to_string())?,
     }
     if mode == LockMode::Update {

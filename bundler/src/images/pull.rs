@@ -246,7 +246,7 @@ fn lacks(response: &Response) -> Option<String> {
     if response.status != 404 && !(response.status == 400 && unknown) {
         return None;
     }
-    let host = response.url.host_str().unwrap_or_default();
+    let host = &response.url[url::Position::BeforeHost..url::Position::AfterPort];
     let said = said.map(|said| format!(": {}", said.message)).unwrap_or_default();
     Some(format!("`{host}` answered {}{said}", response.status))
 }

@@ -88,7 +88,7 @@ impl TrustArgs {
 /// `eggo-install validat` is a command that went wrong, not a bundle.
 fn not_a_command(path: &Path, report: Report) -> Report {
     match super::meant_command(path) {
-        Some(near) => report.hinted(format!("did you mean the command `{near}`?")),
+        Some(near) => report.hinted(format!("did you mean the command `{near}`?")).exit(Exit::Usage),
         None => report,
     }
 }

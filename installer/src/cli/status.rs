@@ -29,6 +29,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         Report::new(format!("cluster `{}` needs attention", status.cluster)).exit(Exit::SomeHosts);
     if global.format == Format::Table {
         report.notes = status.findings;
+        report.hint = status.hint;
     }
     Err(report)
 }
@@ -50,11 +51,13 @@ fn render(status: &Status) -> String {
             if down.is_empty() { "-".to_string() } else { down.join(", ") },
         ]);
     }
-    let healthy = status.etcd.iter().filter(|member| member.healthy).count();
+    let healthy = status.etcd.iter().filter(|member| member.healthy == Some(true)).count();
+    let not_asked = status.etcd.iter().filter(|member| member.healthy.is_none()).count();
     let soonest = status.certificates.iter().min_by_key(|line| line.days);
     let mut text = format!("cluster `{}` at {}\n\n{table}\n", status.cluster, status.endpoint);
     if !status.etcd.is_empty() {
-        text.push_str(&format!("etcd: {healthy} of {} members healthy\n", status.etcd.len()));
+        let not_asked = if not_asked == 0 { String::new() } else { format!(", {not_asked} not reached") };
+        text.push_str(&format!("etcd: {healthy} of {} members healthy{not_asked}\n", status.etcd.len()));
     }
     if let Some(line) = soonest {
         let place = line.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();

@@ -7,9 +7,9 @@ use super::deploy::etcd::{etcdctl, members};
 use super::files::runtime;
 use super::flags::{client_url, peer_url};
 use crate::config::DnsKind;
-use crate::remote::{Command, words};
+use crate::remote::{Command, RemoteError, words};
 use eggo_bundles::Role;
-use eggo_terminal::Report;
+use eggo_terminal::{Explain as _, Report};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ pub struct Status {
     pub certificates: Vec<certs::Line>,
     /// Where the cluster is not what deploy.yaml says, and what needs attention.
     pub findings: Vec<String>,
+    /// What to do where a node was not reached.
+    #[serde(skip)]
+    pub hint: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -45,7 +48,8 @@ pub struct NodeStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Member {
     pub node: String,
-    pub healthy: bool,
+    /// None where its node was not reached.
+    pub healthy: Option<bool>,
 }
 
 impl Status {
@@ -59,7 +63,15 @@ pub async fn gather(cluster: &Cluster) -> Result<Status, Report> {
     let config = &cluster.config;
     let mut status =
         Status { cluster: config.cluster_id.clone(), endpoint: cluster.endpoint(), ..Status::default() };
-    status.nodes = futures::future::join_all(cluster.nodes.iter().map(|node| look(cluster, node))).await;
+    let looks = futures::future::join_all(cluster.nodes.iter().map(|node| look(cluster, node))).await;
+    for (node, lost) in looks {
+        if let Some(error) = lost {
+            cluster.run.mark_failed(&node.name);
+            status.hint = status.hint.or(error.hint());
+            status.findings.push(error.to_string());
+        }
+        status.nodes.push(node);
+    }
     match api_nodes(cluster).await {
         Ok(list) => compare(&mut status, &list),
         Err(report) => status.findings.push(format!("the API does not answer: {}", report.message)),
@@ -71,9 +83,6 @@ pub async fn gather(cluster: &Cluster) -> Result<Status, Report> {
         status.findings.push(format!("{place}certificate `{}` expires in {} days", line.name, line.days));
     }
     for node in &status.nodes {
-        if !node.reachable {
-            status.findings.push(format!("{}: cannot be reached", node.name));
-        }
         for (component, state) in node.components.iter().filter(|(_, state)| *state != "active") {
             status.findings.push(format!("{}: {component} is {state}", node.name));
         }
@@ -103,7 +112,8 @@ pub fn components(cluster: &Cluster, node: &Node) -> Vec<&'static str> {
     names
 }
 
-async fn look(cluster: &Cluster, node: &Node) -> NodeStatus {
+/// What a node says of itself, or why it was not reached.
+async fn look(cluster: &Cluster, node: &Node) -> (NodeStatus, Option<RemoteError>) {
     let host = &node.host;
     let mut found = NodeStatus {
         name: host.name.clone(),
@@ -114,7 +124,10 @@ async fn look(cluster: &Cluster, node: &Node) -> NodeStatus {
     };
     let names = components(cluster, node);
     let script = format!("for u in {}; do echo \"$u $(systemctl is-active $u)\"; done", words(&names));
-    let Ok(output) = node.remote.run(Command::sh("look at the services", script)).await else { return found };
+    let output = match node.remote.run(Command::sh("look at the services", script)).await {
+        Ok(output) => output,
+        Err(error) => return (found, Some(error)),
+    };
     found.reachable = true;
     for line in output.text().lines() {
         if let Some((name, state)) = line.split_once(' ') {
@@ -128,13 +141,13 @@ async fn look(cluster: &Cluster, node: &Node) -> NodeStatus {
             }
         }
     }
-    found
+    (found, None)
 }
 
 /// From any master that answers.
 async fn api_nodes(cluster: &Cluster) -> Result<Value, Report> {
-    let mut last = Report::new("there is no master");
-    for master in cluster.with_role(Role::Master) {
+    let mut last = Report::new("no master was reached");
+    for master in reached(cluster, Role::Master) {
         let asked = async { cluster.kubectl_on(master).await?.json("list the nodes", "nodes").await };
         match asked.await {
             Ok(list) => return Ok(list),
@@ -142,6 +155,11 @@ async fn api_nodes(cluster: &Cluster) -> Result<Value, Report> {
         }
     }
     Err(last)
+}
+
+fn reached(cluster: &Cluster, role: Role) -> impl Iterator<Item = &Node> {
+    let nodes = cluster.with_role(role).into_iter();
+    nodes.filter(|node| !cluster.run.has_failed(&node.host.name))
 }
 
 /// The API's nodes against those of deploy.yaml.
@@ -192,21 +210,20 @@ async fn etcd(cluster: &Cluster, status: &mut Status) {
     let etcds = cluster.with_role(Role::Etcd);
     let asked = futures::future::join_all(etcds.iter().map(|node| async {
         let script = format!("{} endpoint health >/dev/null 2>&1", etcdctl(&client_url(&node.host)));
-        let healthy = match node.remote.run(Command::sh("ask etcd for its health", script).unchecked()).await
-        {
-            Ok(output) => output.success(),
-            Err(_) => false,
+        let command = Command::sh("ask etcd for its health", script).unchecked();
+        let healthy = match cluster.run.has_failed(&node.host.name) {
+            true => None,
+            false => node.remote.run(command).await.ok().map(|output| output.success()),
         };
         Member { node: node.host.name.clone(), healthy }
     }));
     status.etcd = asked.await;
-    for member in status.etcd.iter().filter(|member| !member.healthy) {
+    for member in status.etcd.iter().filter(|member| member.healthy == Some(false)) {
         status.findings.push(format!("{}: its etcd is not healthy", member.node));
     }
-    let Some(first) = etcds
-        .iter()
-        .find(|node| status.etcd.iter().any(|member| member.healthy && member.node == node.host.name))
-    else {
+    let Some(first) = etcds.iter().find(|node| {
+        status.etcd.iter().any(|member| member.healthy == Some(true) && member.node == node.host.name)
+    }) else {
         return;
     };
     if let Ok(listed) = members(first).await {

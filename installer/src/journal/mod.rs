@@ -54,8 +54,11 @@ pub struct Journal {
     folder: PathBuf,
     state: Mutex<State>,
     writer: writer::Writer,
-    _lock: File,
+    _lock: Lock,
 }
+
+/// Goes with the process: a killed run leaves none behind.
+struct Lock(File);
 
 #[derive(Default)]
 struct State {
@@ -221,8 +224,15 @@ fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// The lock goes with the process: a killed run leaves none behind.
-fn lock(path: &Path) -> Result<File, JournalError> {
+impl Drop for Lock {
+    /// Not left to the closing: a process that was just forked holds the file open until it becomes
+    /// its own program.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+    }
+}
+
+fn lock(path: &Path) -> Result<Lock, JournalError> {
     let io = |source| JournalError::Io { action: "lock", path: path.to_path_buf(), source };
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
@@ -234,7 +244,7 @@ fn lock(path: &Path) -> Result<File, JournalError> {
     file.set_len(0).map_err(io)?;
     file.seek(SeekFrom::Start(0)).map_err(io)?;
     writeln!(file, "{}", std::process::id()).map_err(io)?;
-    Ok(file)
+    Ok(Lock(file))
 }
 
 #[cfg(test)]

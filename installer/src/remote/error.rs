@@ -83,8 +83,8 @@ impl Explain for RemoteError {
             Self::Connect { .. } => Some("is the node up, its address and ssh port as in deploy.yaml?".into()),
             Self::Login { .. } => Some("check `username`, `password` and `private-key-path` in deploy.yaml".into()),
             Self::UnknownKey { .. } => Some(
-                "compare it with the node's /etc/ssh/ssh_host_*_key.pub, then add it to known_hosts, \
-                 or use --accept-new-host-keys"
+                "compare it with the node's /etc/ssh/ssh_host_*_key.pub, then add it to known_hosts (or name \
+                 the file that has it with --known-hosts), or use --accept-new-host-keys"
                     .into(),
             ),
             Self::ChangedKey { .. } => Some(

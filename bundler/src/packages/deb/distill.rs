@@ -25,7 +25,7 @@ const MAX_STANZA: usize = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot be decompressed")]
+    #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
     #[error("is larger than {MAX_BYTES} bytes when decompressed")]
     TooLarge,

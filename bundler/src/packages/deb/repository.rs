@@ -361,8 +361,6 @@ impl Suite<'_> {
             reason,
         })?;
         self.tools.cache.keep_derived(&key, text.as_bytes())?;
-        // Only the distilled form is needed from now on.
-        self.tools.cache.discard(&listed.sha256)?;
         Ok(text)
     }
 

@@ -187,8 +187,6 @@ impl Place {
         let parse = move || Metadata::parse(file).map(|metadata| (packed::pack(&metadata), metadata));
         let (packed, metadata) = blocking(parse).await.map_err(|source| self.xml(&data.location, source))?;
         tools.cache.keep_derived(&key, &packed)?;
-        // Only the packed form is needed from now on.
-        tools.cache.discard(&data.sha256)?;
         Ok(metadata)
     }
 
