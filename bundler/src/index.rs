@@ -33,19 +33,10 @@ pub fn index(lock: &Lock, signers: &HashMap<Digest, String>) -> Result<Planned, 
 /// The same file for every arch.
 fn addons(lock: &Lock) -> Vec<Item> {
     let item = |addon: &LockedAddon, arch: Arch| Item {
-        path: format!("{arch}/{}/{}.yaml", Kind::Addon.room(), addon.name),
-        arch,
-        kind: Kind::Addon,
         name: addon.name.clone(),
         version: lock.version.clone(),
-        size: addon.size,
-        sha256: addon.sha256,
-        roles: Vec::new(),
-        dst: None,
-        mode: None,
-        link: None,
-        requires: Vec::new(),
         source: Source { url: addon.url.clone(), ..Source::default() },
+        ..Item::new(arch, Kind::Addon, &format!("{}.yaml", addon.name), addon.sha256, addon.size)
     };
     lock.addons.iter().flat_map(|addon| lock.archs.iter().map(move |arch| item(addon, *arch))).collect()
 }
@@ -63,23 +54,16 @@ fn packages(locked: &[LockedPackage], signers: &HashMap<Digest, String>) -> Vec<
         requires.sort();
         requires.dedup();
         Item {
-            path: format!("{}/{}/{}", package.arch, Kind::Pkg.room(), package.file_name()),
-            arch: package.arch,
-            kind: Kind::Pkg,
             name: package.name.clone(),
             version: package.version.clone(),
-            size: package.size,
-            sha256: package.sha256,
             roles: package.roles.clone(),
-            dst: None,
-            mode: None,
-            link: None,
             requires,
             source: Source {
                 url: Some(package.url.clone()),
                 repo: Some(package.repo.clone()),
                 key: package.key.clone().or_else(|| signers.get(&package.sha256).cloned()),
             },
+            ..Item::new(package.arch, Kind::Pkg, &package.file_name(), package.sha256, package.size)
         }
     };
     locked.iter().map(item).collect()

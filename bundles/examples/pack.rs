@@ -2,7 +2,7 @@
 //! `pack read OUT PATH`. Every file of the folder becomes a `file` item: for arm64 below `arm64/`, else for amd64.
 //! The key lies beside the bundle, as `OUT.key`.
 
-use eggo_bundles::index::{Index, Item, Kind, Source};
+use eggo_bundles::index::{Index, Item, Kind};
 use eggo_bundles::progress::Silent;
 use eggo_bundles::{Arch, Bundle, Content, Digest, KeyPair, SecretKey, Store, TrustedKeys, seal, write};
 use std::collections::BTreeMap;
@@ -50,21 +50,7 @@ fn index(folder: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
             let (sha256, size) = Digest::of_reader(&mut std::fs::File::open(&path)?)?;
             let name = path.strip_prefix(folder)?.to_string_lossy().into_owned();
             let arch = if name.starts_with("arm64/") { Arch::Arm64 } else { Arch::Amd64 };
-            index.items.push(Item {
-                path: format!("{arch}/file/{name}"),
-                arch,
-                kind: Kind::File,
-                name,
-                version: String::new(),
-                size,
-                sha256,
-                roles: Vec::new(),
-                dst: None,
-                mode: None,
-                link: None,
-                requires: Vec::new(),
-                source: Source::default(),
-            });
+            index.items.push(Item::new(arch, Kind::File, &name, sha256, size));
         }
     }
     std::fs::write(beside(out, "json"), index.to_bytes())?;

@@ -200,6 +200,28 @@ impl Index {
     }
 }
 
+impl Item {
+    /// Content that lies in its room as `below`, with that as its name; all else that is known of it
+    /// comes on top.
+    pub fn new(arch: Arch, kind: Kind, below: &str, sha256: Digest, size: u64) -> Self {
+        Self {
+            path: format!("{arch}/{}/{below}", kind.room()),
+            arch,
+            kind,
+            name: below.to_string(),
+            version: String::new(),
+            size,
+            sha256,
+            roles: Vec::new(),
+            dst: None,
+            mode: None,
+            link: None,
+            requires: Vec::new(),
+            source: Source::default(),
+        }
+    }
+}
+
 impl Source {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -278,24 +300,9 @@ pub(crate) mod tests {
 
     /// An item with this path and content.
     pub(crate) fn item(path: &str, content: &[u8]) -> Item {
-        let mut parts = path.split('/');
-        let arch = parts.next().unwrap().parse().unwrap();
-        let room = parts.next().unwrap();
-        Item {
-            path: path.to_string(),
-            arch,
-            kind: Kind::ALL.into_iter().find(|kind| kind.room() == room).unwrap(),
-            name: path.rsplit('/').next().unwrap().to_string(),
-            version: String::new(),
-            size: content.len() as u64,
-            sha256: Digest::of(content),
-            roles: Vec::new(),
-            dst: None,
-            mode: None,
-            link: None,
-            requires: Vec::new(),
-            source: Source::default(),
-        }
+        let [arch, room, below] = *path.splitn(3, '/').collect::<Vec<_>>() else { panic!("{path}") };
+        let kind = Kind::ALL.into_iter().find(|kind| kind.room() == room).unwrap();
+        Item::new(arch.parse().unwrap(), kind, below, Digest::of(content), content.len() as u64)
     }
 
     #[test]

@@ -97,19 +97,11 @@ impl Parcel {
     ) {
         let sha256 = Digest::of(&bytes);
         index.items.push(Item {
-            path: format!("{arch}/{}/{file}", kind.room()),
-            arch,
-            kind,
             name: name.into(),
             version: version.into(),
-            size: bytes.len() as u64,
-            sha256,
             roles: vec![Role::Master, Role::Worker],
             dst: dst.map(Into::into),
-            mode: None,
-            link: None,
-            requires: Vec::new(),
-            source: eggo_bundles::Source::default(),
+            ..Item::new(arch, kind, file, sha256, bytes.len() as u64)
         });
         self.bytes.insert(sha256, bytes);
     }

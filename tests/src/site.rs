@@ -298,9 +298,10 @@ const NETWORK: &str = r#"#!/bin/sh
 set -e
 last=${EGGO_NODE_IP##*.}; net=${EGGO_NODE_IP%.*}
 if [ $EGGO_HOOK_TYPE = postcleanup ]; then
-  rm -f /etc/cni/net.d/10-bridge.conflist
+  rm -f /etc/cni/net.d/10-bridge.conflist /run/eggo-operator
   exit
 fi
+echo $EGGO_OPERATOR > /run/eggo-operator
 mkdir -p /etc/cni/net.d
 cat > /etc/cni/net.d/10-bridge.conflist <<END
 {"cniVersion": "0.4.0", "name": "bridge", "plugins": [

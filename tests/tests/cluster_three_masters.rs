@@ -49,8 +49,14 @@ fn three_masters_behind_a_load_balancer() {
     join.arg(&bundle).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
     succeed(join);
     assert!(site.kubectl("o", "get node x --no-headers").contains(" Ready "));
+    assert_eq!(site.host("x").exec("cat /run/eggo-operator").trim(), "join");
 
+    // A kubelet that asks for a new serving certificate gets it with the others.
+    let serving = "/var/lib/kubelet/pki/kubelet-server";
+    site.host("w").exec(&format!("rm {serving}-*; systemctl restart kubelet"));
     succeed(site.install(&["certs", "renew"]));
+    site.host("w")
+        .exec(&format!("timeout 60 sh -c 'until [ -s {serving}-current.pem ]; do sleep 0.5; done'"));
     succeed(site.install(&["etcd", "backup"]));
 
     // A version whose kubelet does not start: the workers go back to what they had.

@@ -199,24 +199,9 @@ fn tree(index: &Index) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eggo_bundles::index::Source;
 
     fn item(path: &str) -> Item {
-        Item {
-            path: path.to_string(),
-            arch: Arch::Amd64,
-            kind: Kind::Dir,
-            name: "x".to_string(),
-            version: String::new(),
-            size: 3,
-            sha256: Digest::of(b"abc"),
-            roles: Vec::new(),
-            dst: None,
-            mode: None,
-            link: None,
-            requires: Vec::new(),
-            source: Source::default(),
-        }
+        Item { path: path.to_string(), ..Item::new(Arch::Amd64, Kind::Dir, "x", Digest::of(b"abc"), 3) }
     }
 
     #[test]

@@ -5,7 +5,6 @@ use crate::archive::{self, MemberKind};
 use crate::error::Error;
 use crate::images;
 use eggo_bundles::content::{deb, elf, rpm};
-use eggo_bundles::index::Source;
 use eggo_bundles::{Arch, Digest, Index, Item, Kind};
 use std::collections::HashMap;
 use std::fs::File;
@@ -134,23 +133,15 @@ fn item(arch: Arch, kind: Kind, below: &str, file: &Found, tools: Tools<'_>) -> 
         (name, version) = package(&tools.cache.path(&file.sha256), below)?;
     }
     Ok(Item {
-        path: format!("{arch}/{}/{below}", kind.room()),
-        arch,
-        kind,
         name,
         version,
-        size: file.size,
-        sha256: file.sha256,
-        roles: Vec::new(),
-        dst: None,
         mode: match kind {
             Kind::Bin => Some(0o755),
             Kind::Dir if file.link.is_none() => Some(if file.mode & 0o111 != 0 { 0o755 } else { 0o644 }),
             _ => None,
         },
         link: file.link.clone(),
-        requires: Vec::new(),
-        source: Source::default(),
+        ..Item::new(arch, kind, below, file.sha256, file.size)
     })
 }
 

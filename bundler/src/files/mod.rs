@@ -146,7 +146,6 @@ pub fn items(locked: &[LockedFile]) -> Vec<Item> {
 }
 
 fn item(file: &LockedFile, content: &Content) -> Item {
-    let path = format!("{}/{}/{}", file.arch, file.kind.room(), content.path);
     // Each file of a folder goes to its own place below the folder's destination.
     let below = content.path.strip_prefix(&format!("{}/", file.name)).and_then(|path| path.rsplit_once('/'));
     let dst = match (&file.dst, below) {
@@ -154,19 +153,14 @@ fn item(file: &LockedFile, content: &Content) -> Item {
         (dst, _) => dst.clone(),
     };
     Item {
-        path,
-        arch: file.arch,
-        kind: file.kind,
         name: file.name.clone(),
         version: file.version.clone(),
-        size: content.size,
-        sha256: content.sha256,
         roles: file.roles.clone(),
         dst,
         mode: content.link.is_none().then_some(content.mode),
         link: content.link.clone(),
-        requires: Vec::new(),
         source: Source { url: file.url.clone(), ..Source::default() },
+        ..Item::new(file.arch, file.kind, &content.path, content.sha256, content.size)
     }
 }
 

@@ -55,7 +55,7 @@ pub fn contents(locked: &[LockedImage]) -> Result<Contents, BadLayout> {
         let layout = Layout::new(arch, &images, |digest| blobs.get(digest).map(|item| item.size))?;
         for (file, bytes) in layout.files {
             let path = layout::bundle_path(arch, file);
-            contents.items.push(item(arch, path.clone(), file, Digest::of(&bytes), bytes.len() as u64));
+            contents.items.push(Item::new(arch, Kind::Image, file, Digest::of(&bytes), bytes.len() as u64));
             contents.generated.insert(path, bytes);
         }
         contents.items.extend(blobs.into_values());
@@ -73,9 +73,10 @@ fn blob_items(arch: Arch, locked: &[&LockedImage]) -> BTreeMap<Digest, Item> {
     for image in locked {
         for blob in image.blobs() {
             let entry = items.entry(blob.sha256).or_insert_with(|| {
-                let path = layout::bundle_path(arch, &layout::blob_path(&blob.sha256));
+                let path = layout::blob_path(&blob.sha256);
                 let source = Source { repo: repository(image), ..Source::default() };
-                Item { source, ..item(arch, path, &image.name, blob.sha256, blob.size) }
+                let item = Item::new(arch, Kind::Image, &path, blob.sha256, blob.size);
+                Item { name: image.name.clone(), source, ..item }
             });
             if image.roles.is_empty() {
                 everywhere.insert(blob.sha256);
@@ -98,24 +99,6 @@ fn repository(image: &LockedImage) -> Option<String> {
     let reference: Reference = image.name.parse().ok()?;
     let from_registry = image.from.is_none();
     from_registry.then(|| format!("{}/{}", reference.registry(), reference.repository()))
-}
-
-fn item(arch: Arch, path: String, name: &str, sha256: Digest, size: u64) -> Item {
-    Item {
-        path,
-        arch,
-        kind: Kind::Image,
-        name: name.to_string(),
-        version: String::new(),
-        size,
-        sha256,
-        roles: Vec::new(),
-        dst: None,
-        mode: None,
-        link: None,
-        requires: Vec::new(),
-        source: Source::default(),
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use eggo_bundles::progress::Silent;
 use eggo_bundles::{
-    Arch, Content, Digest, Image, Index, Item, KeyPair, Kind, PublicKey, SecretKey, Source, Store,
-    TrustedKeys, seal, write,
+    Arch, Content, Digest, Image, Index, Item, KeyPair, Kind, PublicKey, SecretKey, Store, TrustedKeys, seal,
+    write,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -122,21 +122,10 @@ pub fn item(path: &str, content: &[u8]) -> Item {
     let mut parts = path.split('/');
     let arch = parts.next().unwrap().parse().unwrap_or(Arch::Amd64);
     let room = parts.next().unwrap_or_default();
-    Item {
-        path: path.to_string(),
-        arch,
-        kind: Kind::ALL.into_iter().find(|kind| kind.room() == room).unwrap_or(Kind::File),
-        name: path.rsplit('/').next().unwrap().to_string(),
-        version: "1.0".into(),
-        size: content.len() as u64,
-        sha256: Digest::of(content),
-        roles: Vec::new(),
-        dst: None,
-        mode: None,
-        link: None,
-        requires: Vec::new(),
-        source: Source::default(),
-    }
+    let kind = Kind::ALL.into_iter().find(|kind| kind.room() == room).unwrap_or(Kind::File);
+    let name = path.rsplit('/').next().unwrap();
+    let item = Item::new(arch, kind, name, Digest::of(content), content.len() as u64);
+    Item { path: path.to_string(), version: "1.0".into(), ..item }
 }
 
 /// Bytes that do not compress, the same for the same seed.

@@ -278,19 +278,10 @@ impl Reading<'_> {
         // The rooms of a bundle, also for a tarball without.
         let inside = name.strip_prefix(&format!("{}/", kind.room())).unwrap_or(name);
         Item {
-            path: format!("{}/{}/{inside}", self.arch, kind.room()),
-            arch: self.arch,
-            kind,
             name: item_name,
-            version: String::new(),
-            size: 0,
-            sha256: Digest::of(b""),
-            roles: Vec::new(),
-            dst: None,
             mode: Some(if kind == Kind::Bin { mode | 0o555 } else { mode }),
-            link: None,
-            requires: Vec::new(),
             source: Source { repo: Some(self.path.display().to_string()), ..Source::default() },
+            ..Item::new(self.arch, kind, inside, Digest::of(b""), 0)
         }
     }
 

@@ -27,21 +27,8 @@ impl Shelf {
 }
 
 fn item(path: &str, bytes: &[u8]) -> Item {
-    Item {
-        path: path.into(),
-        arch: Arch::Amd64,
-        kind: Kind::Bin,
-        name: path.into(),
-        version: String::new(),
-        size: bytes.len() as u64,
-        sha256: Digest::of(bytes),
-        roles: Vec::new(),
-        dst: None,
-        mode: None,
-        link: None,
-        requires: Vec::new(),
-        source: eggo_bundles::Source::default(),
-    }
+    let item = Item::new(Arch::Amd64, Kind::Bin, path, Digest::of(bytes), bytes.len() as u64);
+    Item { path: path.into(), ..item }
 }
 
 impl Source for Shelf {

@@ -197,21 +197,9 @@ mod tests {
     use eggo_bundles::{Arch, Digest};
 
     fn wanted(kind: Kind, path: &str, dst: &str) -> Wanted {
-        let item = Item {
-            path: path.into(),
-            arch: Arch::Amd64,
-            kind,
-            name: path.rsplit('/').next().unwrap().into(),
-            version: String::new(),
-            size: 1,
-            sha256: Digest::of(path.as_bytes()),
-            roles: Vec::new(),
-            dst: None,
-            mode: None,
-            link: None,
-            requires: Vec::new(),
-            source: eggo_bundles::Source::default(),
-        };
+        let name = path.rsplit('/').next().unwrap();
+        let item = Item::new(Arch::Amd64, kind, name, Digest::of(path.as_bytes()), 1);
+        let item = Item { path: path.into(), ..item };
         Wanted { item: Arc::new(item), dst: Some(dst.into()) }
     }
 

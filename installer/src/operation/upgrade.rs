@@ -94,19 +94,8 @@ mod tests {
     #[test]
     fn a_bundle_says_which_kubernetes_it_carries() {
         let item = |name: &str, version: &str| Item {
-            path: format!("amd64/bin/{name}"),
-            arch: Arch::Amd64,
-            kind: Kind::Bin,
-            name: name.into(),
             version: version.into(),
-            size: 0,
-            sha256: Digest::of(b""),
-            roles: vec![],
-            dst: None,
-            mode: None,
-            link: None,
-            requires: vec![],
-            source: Default::default(),
+            ..Item::new(Arch::Amd64, Kind::Bin, name, Digest::of(b""), 0)
         };
         let with = |items| version(&Index::new("b", "1", vec![Arch::Amd64]).with_items(items));
         assert_eq!(with(vec![item("kubelet", "v1.21.4")]).unwrap(), "1.21.4".parse().unwrap());

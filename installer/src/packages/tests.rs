@@ -9,19 +9,16 @@ fn package(name: &str, version: &str, arch: &str) -> crate::facts::Package {
 
 fn item(name: &str, version: &str, extension: &str, requires: &[&str]) -> Arc<Item> {
     Arc::new(Item {
-        path: format!("amd64/pkg/{name}_{version}{extension}"),
-        arch: Arch::Amd64,
-        kind: Kind::Pkg,
         name: name.into(),
         version: version.into(),
-        size: 1,
-        sha256: Digest::of(name.as_bytes()),
-        roles: Vec::new(),
-        dst: None,
-        mode: None,
-        link: None,
         requires: requires.iter().map(|name| name.to_string()).collect(),
-        source: eggo_bundles::Source::default(),
+        ..Item::new(
+            Arch::Amd64,
+            Kind::Pkg,
+            &format!("{name}_{version}{extension}"),
+            Digest::of(name.as_bytes()),
+            1,
+        )
     })
 }
 

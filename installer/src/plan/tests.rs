@@ -1,7 +1,7 @@
 use super::*;
 use crate::config;
+use eggo_bundles::Kind;
 use eggo_bundles::index::{Baseline, PackageFormat};
-use eggo_bundles::{Kind, Source};
 use eggo_terminal::Report;
 
 /// A bundle in words: one line per item, `PATH ROLES [DST] [requires…]`, for both archs where
@@ -24,21 +24,10 @@ fn index(lines: &str) -> Index {
                 Kind::ALL.into_iter().find(|kind| path.split('/').nth(1) == Some(kind.room())).unwrap();
             let file = path.split('/').nth(2).unwrap();
             let name = if kind == Kind::Pkg { file.split('_').next().unwrap() } else { file };
-            items.push(Item {
-                arch,
-                kind,
-                name: name.into(),
-                version: String::new(),
-                size: 100 + path.len() as u64,
-                sha256: Digest::of(path.as_bytes()),
-                roles: roles.clone(),
-                dst: dst.clone(),
-                mode: None,
-                link: None,
-                requires: requires.clone(),
-                source: Source::default(),
-                path,
-            });
+            let (sha256, size) = (Digest::of(path.as_bytes()), 100 + path.len() as u64);
+            let (roles, dst, requires) = (roles.clone(), dst.clone(), requires.clone());
+            let item = Item::new(arch, kind, name, sha256, size);
+            items.push(Item { path, roles, dst, requires, ..item });
         }
     }
     items.sort_by(|a, b| a.path.cmp(&b.path));

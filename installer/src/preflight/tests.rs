@@ -183,24 +183,12 @@ async fn a_node_that_is_this_machine_is_told_what_that_means() {
 #[tokio::test]
 async fn room_is_reckoned_from_the_plan() {
     let mut nodes = Nodes::new();
-    let item = |kind: eggo_bundles::Kind, path: &str, size: u64| eggo_bundles::Item {
-        path: path.into(),
-        arch: eggo_bundles::Arch::Amd64,
-        kind,
-        name: path.into(),
-        version: "1".into(),
-        size,
-        sha256: eggo_bundles::Digest::of(path.as_bytes()),
-        roles: Vec::new(),
-        dst: None,
-        mode: None,
-        link: None,
-        requires: Vec::new(),
-        source: Default::default(),
+    let item = |kind, name: &str, size| {
+        let sha256 = eggo_bundles::Digest::of(name.as_bytes());
+        eggo_bundles::Item::new(eggo_bundles::Arch::Amd64, kind, name, sha256, size)
     };
-    let (known, silent) =
-        (item(Kind::Pkg, "amd64/pkg/a.deb", 10 << 20), item(Kind::Pkg, "amd64/pkg/b.deb", 1 << 20));
-    let program = item(Kind::Bin, "amd64/bin/p", 5 << 20);
+    let (known, silent) = (item(Kind::Pkg, "a.deb", 10 << 20), item(Kind::Pkg, "b.deb", 1 << 20));
+    let program = item(Kind::Bin, "p", 5 << 20);
     nodes.heads = [(known.sha256, 30 << 20)].into();
     for (item, dst) in [(known, None), (silent, None), (program, Some("/usr/bin".to_string()))] {
         nodes.plans[0].items.push(crate::plan::Wanted { item: Arc::new(item), dst });

@@ -43,21 +43,7 @@ impl Made {
             let (sha256, _) =
                 Digest::of_reader(&mut io::BufReader::with_capacity(1 << 16, Made::stream(path, *size)))
                     .unwrap();
-            Arc::new(Item {
-                path: path.clone(),
-                arch: Arch::Amd64,
-                kind: Kind::Bin,
-                name: path.clone(),
-                version: String::new(),
-                size: *size,
-                sha256,
-                roles: Vec::new(),
-                dst: None,
-                mode: None,
-                link: None,
-                requires: Vec::new(),
-                source: eggo_bundles::Source::default(),
-            })
+            Arc::new(Item { path: path.clone(), ..Item::new(Arch::Amd64, Kind::Bin, path, sha256, *size) })
         };
         self.0.iter().map(item).collect()
     }

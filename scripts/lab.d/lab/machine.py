@@ -1,5 +1,5 @@
 """Settings of the whole machine that hosts change because they share its kernel: remembered before the first lab, put back
-after the last. (A kubelet sets vm.overcommit_memory and the like; installers set vm.swappiness.)"""
+after the last. (A kubelet sets vm.overcommit_memory and the like; installers set vm.swappiness.) And room for many hosts."""
 
 import json
 import os
@@ -7,15 +7,25 @@ import os
 from .settings import cache
 
 ROOMS = ("vm", "kernel", "fs")  # what lies under net belongs to each host's own namespace
+# all hosts count as one user here: each systemd, kubelet and runtime takes of what one user may have
+ROOM = {"fs/inotify/max_user_instances": 8192, "fs/inotify/max_user_watches": 1 << 20}
 # these change by themselves, or writing them does something
 LEFT_OUT = ("kernel/random", "kernel/ns_last_pid", "kernel/seccomp", "fs/binfmt_misc", "vm/drop_caches", "vm/compact_memory", "kernel/sysrq", "fs/file-nr", "fs/inode", "fs/dentry")
 
 
 def remember():
+    """Before anything is changed; then there is room."""
     path = cache("labs", "sysctl.json")
     if not os.path.exists(path):
         with open(path, "w") as file:
             json.dump(snapshot(), file)
+    for name, least in ROOM.items():
+        path = os.path.join("/proc/sys", name)
+        with open(path) as file:
+            enough = int(file.read()) >= least
+        if not enough:
+            with open(path, "w") as file:
+                file.write(str(least))
 
 
 def restore():
