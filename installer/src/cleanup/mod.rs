@@ -106,15 +106,19 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
 
 type ByNode = BTreeMap<String, Vec<Entry>>;
 
-/// Phases with the last one first; within each, every node's entries with the last one first.
+/// Phases in the order in which they first began, the last one first; within each, every node's entries
+/// with the last one first.
 fn backwards(entries: Vec<Entry>) -> Vec<(String, ByNode)> {
     let mut phases: Vec<(String, ByNode)> = Vec::new();
+    for entry in &entries {
+        if !phases.iter().any(|(phase, _)| *phase == entry.phase) {
+            phases.insert(0, (entry.phase.clone(), ByNode::new()));
+        }
+    }
     for entry in entries.into_iter().rev() {
-        let at = phases.iter().position(|(phase, _)| *phase == entry.phase).unwrap_or_else(|| {
-            phases.push((entry.phase.clone(), ByNode::new()));
-            phases.len() - 1
-        });
-        phases[at].1.entry(entry.node.clone()).or_default().push(entry);
+        if let Some((_, nodes)) = phases.iter_mut().find(|(phase, _)| *phase == entry.phase) {
+            nodes.entry(entry.node.clone()).or_default().push(entry);
+        }
     }
     phases
 }
@@ -168,18 +172,39 @@ async fn undo_on(
     (node, undone, failure)
 }
 
-/// Every entry in a shell of its own: one that fails does not stop the others.
+/// Every undo in a shell of its own: one that fails does not stop the others.
 fn script(entries: &[Entry], options: &Options) -> String {
     let mut script = String::new();
     for (at, entry) in entries.iter().enumerate() {
         let wanted = |undo: &&Undo| options.images || !matches!(undo, Undo::Images { .. });
         script.push_str("status=0\n");
-        for undo in entry.undo.iter().rev().filter(wanted) {
-            script.push_str(&format!("(set -e\n{}\n) >&2 || status=1\n", undo.shell()));
+        for undo in together(&entry.undo).iter().rev().filter(wanted) {
+            // Left of `||` the shell would go on after a failure, whatever `set -e` says.
+            script.push_str(&format!("(set -e\n{}\n) >&2\n[ $? = 0 ] || status=1\n", undo.shell()));
         }
         script.push_str(&format!("[ $status = 0 ] || echo '@failed {at}'\n"));
     }
     format!("set +e\n{script}true")
+}
+
+/// With all packages in one: those of a later run may need those of an earlier one, and the other way about.
+fn together(undo: &[Undo]) -> Vec<Undo> {
+    let mut merged: Vec<Undo> = Vec::new();
+    for one in undo {
+        let known = merged.iter_mut().find_map(|known| match (known, one) {
+            (Undo::Packages { manager, names }, Undo::Packages { manager: same, names: more })
+                if manager == same =>
+            {
+                Some((names, more))
+            }
+            _ => None,
+        });
+        match known {
+            Some((names, more)) => names.extend(more.iter().cloned()),
+            None => merged.push(one.clone()),
+        }
+    }
+    merged
 }
 
 #[cfg(test)]

@@ -73,6 +73,45 @@ async fn what_could_not_be_undone_stays_in_the_journal() {
     assert_eq!(left, ["a mark", "a x"]);
 }
 
+fn entry(phase: &str, step: &str, undo: Vec<Undo>) -> Entry {
+    let (phase, step) = (phase.into(), step.into());
+    Entry { node: "a".into(), phase, step, fingerprint: String::new(), undo, done: true }
+}
+
+#[test]
+fn the_first_phase_is_undone_last_whatever_came_to_it_later() {
+    let steps = [("distribute", "mark"), ("files", "x"), ("distribute", "late"), ("upgrade", "new")];
+    let phases = backwards(steps.map(|(phase, step)| entry(phase, step, Vec::new())).into());
+    let story: Vec<String> = phases
+        .iter()
+        .map(|(phase, nodes)| {
+            format!("{phase}: {:?}", nodes["a"].iter().map(|e| &e.step).collect::<Vec<_>>())
+        })
+        .collect();
+    assert_eq!(story, [r#"upgrade: ["new"]"#, r#"files: ["x"]"#, r#"distribute: ["late", "mark"]"#]);
+}
+
+#[test]
+fn an_undo_ends_where_it_fails_and_is_told() {
+    let bad = Undo::script("bad", "false; echo went on");
+    let entries = [entry("p", "good", vec![Undo::script("good", "true")]), entry("p", "bad", vec![bad])];
+    let script = script(&entries, &Options::default());
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "@failed 1\n");
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn packages_of_all_runs_go_together() {
+    let packages = |names: &[&str]| Undo::Packages {
+        manager: crate::facts::Manager::Dpkg,
+        names: names.iter().map(|name| name.to_string()).collect(),
+    };
+    let other = Undo::script("other", "true");
+    let merged = together(&[other.clone(), packages(&["a"]), packages(&["b", "c"])]);
+    assert_eq!(merged, [other, packages(&["a", "b", "c"])]);
+}
+
 #[tokio::test]
 async fn a_journal_that_asks_for_too_much_is_refused() {
     let folder = tempfile::tempdir().unwrap();

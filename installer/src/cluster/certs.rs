@@ -101,7 +101,7 @@ async fn renew_one(cluster: &Cluster, name: &str) -> Result<(), Report> {
         cluster.pki()?.leaf(Some(name), &row, Reuse::Never, Timestamp::now())?;
     }
     if node.host.has(Role::Etcd) && cluster.config.etcd.external.is_none() {
-        etcd::start(cluster, node, &[]).await?;
+        etcd::again(cluster, node).await?;
     }
     if node.host.has(Role::Master) {
         control_plane::start(cluster, node).await?;

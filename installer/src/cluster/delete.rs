@@ -3,6 +3,7 @@
 
 use super::context::{Cluster, Node};
 use super::deploy::{control_plane, dns, etcd, load_balancer};
+use super::flags::peer_url;
 use super::{etcd_data, paths};
 use crate::config::{Config, DnsKind};
 use crate::events::Event;
@@ -62,18 +63,32 @@ async fn check_quorum(cluster: &Cluster, names: &[String]) -> Result<(), Report>
     if !etcds.iter().any(|node| names.contains(&node.host.name)) {
         return Ok(());
     }
-    let mut healthy = Vec::new();
-    for node in &etcds {
-        let script = format!("{} endpoint health >/dev/null 2>&1", etcd::etcdctl(etcd::LOCAL));
-        let asked = node.remote.run(Command::sh("ask etcd for its health", script).unchecked()).await;
-        healthy.push((node.host.name.clone(), asked.is_ok_and(|output| output.success())));
+    let health = health(&etcds).await;
+    let mut members: Vec<(String, bool)> =
+        health.iter().map(|(node, well)| (node.host.name.clone(), *well)).collect();
+    if let Some((well, _)) = health.iter().find(|(_, well)| *well) {
+        // Those that an earlier attempt took out have no voice any more.
+        let listed = etcd::members(well).await?;
+        let has = |node: &Node| listed.iter().any(|member| member.peer_urls.contains(&peer_url(&node.host)));
+        members.retain(|(name, _)| etcds.iter().any(|node| node.host.name == *name && has(node)));
     }
-    quorum(&healthy, names).map_err(|reason| {
+    quorum(&members, names).map_err(|reason| {
         let sick: Vec<&str> =
-            healthy.iter().filter(|(_, well)| !well).map(|(name, _)| name.as_str()).collect();
+            members.iter().filter(|(_, well)| !well).map(|(name, _)| name.as_str()).collect();
         let report = Report::new(reason);
         if sick.is_empty() { report } else { report.note(format!("not healthy now: {}", sick.join(", "))) }
     })
+}
+
+/// Which of the nodes have an etcd that is well.
+async fn health<'a>(nodes: &[&'a Node]) -> Vec<(&'a Node, bool)> {
+    let mut found = Vec::new();
+    for node in nodes {
+        let script = format!("{} endpoint health >/dev/null 2>&1", etcd::etcdctl(etcd::LOCAL));
+        let asked = node.remote.run(Command::sh("ask etcd for its health", script).unchecked()).await;
+        found.push((*node, asked.is_ok_and(|output| output.success())));
+    }
+    found
 }
 
 /// Goes through the removals one by one.
@@ -104,6 +119,7 @@ fn quorum(members: &[(String, bool)], names: &[String]) -> Result<(), String> {
 /// Takes the nodes out; returns the config without them.
 pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Result<Config, PhaseError> {
     check(cluster, names).await.map_err(PhaseError::Whole)?;
+    cluster.run.enter("delete");
     let mut remaining = (*cluster.config).clone();
     remaining.hosts.retain(|host| !names.contains(&host.name));
     let rest = cluster.with_config(Arc::new(remaining.clone()));
@@ -171,10 +187,15 @@ async fn stop(cluster: &Cluster, node: &Node, units: &[&str]) {
 }
 
 async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Result<(), Report> {
-    let staying = rest.with_role(Role::Etcd);
-    let first = staying.first().ok_or_else(|| Report::new("no etcd member would be left"))?;
-    for node in going.iter().filter(|node| node.host.has(Role::Etcd)) {
-        let url = super::flags::peer_url(&node.host);
+    let staying = health(&rest.with_role(Role::Etcd)).await;
+    let first = staying.iter().find(|(_, well)| *well).map(|(node, _)| *node);
+    let first = first.ok_or_else(|| Report::new("no healthy etcd member would be left"))?;
+    let members: Vec<&Node> = going.iter().copied().filter(|node| node.host.has(Role::Etcd)).collect();
+    let mut members = health(&members).await;
+    // The sick ones first: without them the others are more than half the sooner.
+    members.sort_by_key(|(_, well)| *well);
+    for (node, _) in members {
+        let url = peer_url(&node.host);
         let listed = etcd::members(first).await?;
         if let Some(member) = listed.iter().find(|member| member.peer_urls.contains(&url)) {
             etcd::remove(first, member).await?;

@@ -118,6 +118,9 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
 /// Puts a snapshot in place of all members' data. The API is down meanwhile; the data that was
 /// there stays beside it.
 pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
+    if cluster.config.etcd.external.is_some() {
+        return Err(Report::new("etcd is external: its data is its owner's business"));
+    }
     let content = fs::read(snapshot)
         .map_err(|error| Report::new(format!("cannot read `{}`: {error}", snapshot.display())))?;
     let content = Bytes::from(content);
@@ -155,12 +158,18 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
     let masters = cluster.with_role(Role::Master);
     everywhere(&masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
     everywhere(&etcds, "stop etcd", "systemctl stop etcd").await?;
-    let swap = "d=/var/lib/etcd/default.etcd; [ -d $d.new ] || exit 1\n\
-                rm -rf $d.before-restore; [ ! -d $d ] || mv $d $d.before-restore; mv $d.new $d; systemctl start --no-block etcd";
-    everywhere(&etcds, "put the snapshot in place", swap).await?;
+    // Whatever was cut off in between: what stands beside it is the data from before the first attempt.
+    let swap = format!(
+        "d={}; if [ -d $d.new ]; then if [ -e $d.restoring ]; then rm -rf $d.abandoned; [ ! -d $d ] || mv $d $d.abandoned; elif [ -d $d ]; then rm -rf $d.before-restore\n\
+         mv $d $d.before-restore; fi; : > $d.restoring; mv $d.new $d; fi\n\
+         [ -d $d ] || exit 1; systemctl start --no-block etcd",
+        paths::ETCD_DATA
+    );
+    everywhere(&etcds, "put the snapshot in place", &swap).await?;
     for node in &etcds {
         members(node).await?;
     }
+    everywhere(&etcds, "end the restore", &format!("rm -f {}.restoring", paths::ETCD_DATA)).await?;
     everywhere(&masters, "start the apiserver", "systemctl start kube-apiserver").await?;
     // What the others remember of the API is from another time.
     let forget = "systemctl restart kube-controller-manager kube-scheduler";

@@ -61,7 +61,7 @@ impl Service {
         let folders = [paths::KUBERNETES, paths::PKI, "/etc/kubernetes/pki/etcd"];
         undo.splice(0..0, folders.map(|path| Undo::Folder { path: path.into() }));
         undo.extend(files.iter().map(|file| Undo::file(&file.path)));
-        undo.push(Undo::file(format!("{STAMPS}/{name}")));
+        undo.push(Undo::tree(format!("{STAMPS}/{name}")));
         undo.push(Undo::unit(name));
         let step = Step::new(format!("service/{name}"), format!("start {name}"))
             .fingerprint(&fingerprint)
@@ -114,7 +114,7 @@ fn start(
          stale=$(systemctl show -p NeedDaemonReload --value {name})\n\
          systemctl daemon-reload; systemctl -q unmask {name} 2>/dev/null || :; systemctl -q enable {name}\n\
          systemctl reset-failed {name} 2>/dev/null || :\n\
-         {again} || last\n{wait}\
+         rm -f {stamp}; {again} || last\n{wait}\
          mkdir -p {STAMPS}; echo {fingerprint} > {stamp}; echo started\n"
     )
 }

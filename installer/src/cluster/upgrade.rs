@@ -4,11 +4,13 @@
 use super::context::{Cluster, Node};
 use super::deploy::{Work, control_plane, dns, etcd, on_each, ready, workers};
 use super::etcd_data;
+use super::kubectl::Kubectl;
 use super::version::{Version, check_kubelet, check_upgrade};
 use crate::config::DnsKind;
 use crate::events::Event;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::{Command, KEPT, quote};
+use crate::run::Run;
 use eggo_bundles::Role;
 use eggo_terminal::Report;
 use serde::Serialize;
@@ -18,6 +20,9 @@ use std::time::Duration;
 /// Puts the new content onto one node: packages, binaries, files, images. What it replaces is kept.
 pub trait Install: Send + Sync {
     fn install<'a>(&'a self, node: &'a Node) -> Work<'a>;
+
+    /// Whether all of it is in place already, so that nothing has to stop for it.
+    fn is_in_place(&self, node: &Node) -> bool;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +95,14 @@ fn decide(to: Version, masters: Vec<Change>, workers: Vec<Change>) -> Result<Pla
 }
 
 /// Does it. The nodes' content is distributed already; `installer` puts it in place.
-pub async fn run(cluster: &Cluster, installer: &dyn Install, options: Options) -> Result<(), PhaseError> {
+pub async fn run(
+    cluster: &Cluster,
+    installer: &dyn Install,
+    to: Version,
+    options: Options,
+) -> Result<(), PhaseError> {
+    // What is new is undone before all that the install did.
+    cluster.run.enter("upgrade");
     etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
     let masters = cluster.with_role(Role::Master);
     let etcds = cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
@@ -116,8 +128,9 @@ pub async fn run(cluster: &Cluster, installer: &dyn Install, options: Options) -
     }
     let mut failures = Vec::new();
     for batch in workers.chunks(options.batch.max(1)) {
-        let upgraded =
-            |node| Box::pin(worker(cluster, node, installer, &before[&node.host.name], options)) as Work<'_>;
+        let upgraded = |node| {
+            Box::pin(worker(cluster, node, installer, &before[&node.host.name], to, options)) as Work<'_>
+        };
         match on_each(&cluster.run, batch, upgraded).await {
             Ok(()) => {}
             Err(PhaseError::Nodes(more)) => failures.extend(more),
@@ -150,7 +163,7 @@ async fn master(
 
 async fn restart(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     if node.host.has(Role::Etcd) && cluster.config.etcd.external.is_none() {
-        etcd::start(cluster, node, &[]).await?;
+        etcd::again(cluster, node).await?;
     }
     if node.host.has(Role::Master) {
         control_plane::start(cluster, node).await?;
@@ -168,18 +181,21 @@ async fn worker(
     node: &Node,
     installer: &dyn Install,
     before: &Former,
+    to: Version,
     options: Options,
 ) -> Result<(), Report> {
     let name = &node.host.name;
     let kubectl = cluster.kubectl().await?;
-    let quoted = quote(name);
-    let drain = format!(
-        "kubectl drain {quoted} --ignore-daemonsets --delete-emptydir-data --force --timeout={}s 2>&1",
-        options.drain.as_secs()
-    );
-    let limit = options.drain + Duration::from_secs(60);
-    cluster.run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
-    kubectl.host().run(kubectl.script("drain the node", &drain, b"").timeout(limit)).await?;
+    let uncordon = format!("kubectl uncordon {} >/dev/null", quote(name));
+    // An upgrade that goes on where another was cut short leaves those alone that are through.
+    let through = control_plane::kubernetes_version(cluster, node, "kubelet").await? == to;
+    if through && installer.is_in_place(node) {
+        cluster.run.event(Event::note(Some(name), "has it all already: its pods stay"));
+    } else if let Err(report) = drain(&kubectl, name, options.drain, &cluster.run).await {
+        // It still runs what it ran.
+        kubectl.run("let pods in again", &uncordon).await?;
+        return Err(report);
+    }
     let upgraded = async {
         installer.install(node).await?;
         comes_up(cluster, name, options.ready).await
@@ -198,9 +214,21 @@ async fn worker(
         }
     };
     Former::forget(node).await?;
-    kubectl.run("let pods in again", &format!("kubectl uncordon {quoted} >/dev/null")).await?;
+    kubectl.run("let pods in again", &uncordon).await?;
     cluster.run.event(Event::note(Some(name), "Ready again, and takes pods"));
     result
+}
+
+async fn drain(kubectl: &Kubectl<'_>, name: &str, limit: Duration, run: &Run) -> Result<(), Report> {
+    let script = format!(
+        "kubectl drain {} --ignore-daemonsets --delete-emptydir-data --force --timeout={}s 2>&1",
+        quote(name),
+        limit.as_secs()
+    );
+    run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
+    let command = kubectl.script("drain the node", &script, b"").timeout(limit + Duration::from_secs(60));
+    kubectl.host().run(command).await?;
+    Ok(())
 }
 
 /// Starts the node's services as they are now and waits until it is Ready.

@@ -178,11 +178,13 @@ impl State {
             }
             Record::Intent { node, phase, step, fingerprint, undo, .. } => {
                 let key = (node.clone(), step.clone());
-                let mut undo = undo.clone();
-                // The same step in another form: what the first form must undo is still to be undone.
+                let (mut phase, mut undo) = (phase.clone(), undo.clone());
+                // The same step in another form: what the first form must undo is still to be undone,
+                // and in its turn, whoever repeats the step.
                 if let Some(old) = self.newest.get(&key).and_then(|number| self.entries.get(number)) {
                     undo.retain(|new| !old.undo.contains(new));
                     undo.splice(0..0, old.undo.iter().cloned());
+                    phase.clone_from(&old.phase);
                 }
                 let number = *self.newest.entry(key).or_insert_with(|| {
                     self.next += 1;
@@ -190,7 +192,7 @@ impl State {
                 });
                 let entry = Entry {
                     node: node.clone(),
-                    phase: phase.clone(),
+                    phase,
                     step: step.clone(),
                     fingerprint: fingerprint.clone(),
                     undo,

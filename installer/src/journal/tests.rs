@@ -56,6 +56,65 @@ async fn a_step_in_a_new_form_still_undoes_the_old_one() {
     assert!(!entries[0].done);
     let paths: Vec<String> = entries[0].undo.iter().map(Undo::title).collect();
     assert_eq!(paths, ["x", "y", "z"].map(|name| format!("restore or remove /usr/bin/{name}")));
+
+    // Repeated in the course of something else, it is still undone in its own turn.
+    let Record::Intent { node, step, fingerprint, undo, at, .. } = intent("a", "files", "3", vec![]) else {
+        panic!()
+    };
+    journal
+        .append(Record::Intent { node, phase: "upgrade".into(), step, fingerprint, undo, at })
+        .await
+        .unwrap();
+    assert_eq!(journal.entries()[0].phase, "files");
+}
+
+/// A real shell with another place for what is kept.
+fn sh(folder: &Path, undo: &Undo) -> bool {
+    let kept = folder.join("kept");
+    let script = format!("set -e\n{}", undo.shell().replace(crate::remote::KEPT, kept.to_str().unwrap()));
+    std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success()
+}
+
+#[test]
+fn a_file_goes_back_to_what_it_was_and_one_that_is_not_ours_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    let undo = Undo::file(file.to_str().unwrap());
+    let note = |kind: &str, text: &str| {
+        let note = folder.path().join(format!("kept/{kind}{}", file.display()));
+        fs::create_dir_all(note.parent().unwrap()).unwrap();
+        fs::write(note, text).unwrap();
+    };
+    fs::write(&file, "the user's, and like ours").unwrap();
+    assert!(sh(folder.path(), &undo) && file.exists());
+    note("original", "before");
+    // Cut off and repeated, too.
+    for _ in 0..2 {
+        assert!(sh(folder.path(), &undo));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "before");
+    }
+    note("absent", "");
+    assert!(sh(folder.path(), &undo) && !file.exists());
+}
+
+#[test]
+fn packages_that_others_need_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    // `b` needs `a`, and someone else's package needs `c`.
+    let fake = r#"there=$PWD/there; case $1 in
+-q) grep -qx "$3" $there; exit ;;
+-e) shift; [ "$1" = --test ] && { test=yes; shift; }
+  case " $* " in *" c "*) exit 1 ;; *" a "*) case " $* " in *" b "*) ;; *) ! grep -qx b $there || exit 1 ;; esac ;; esac
+  [ -n "$test" ] || for n in "$@"; do grep -vx "$n" $there > $there.new || :; mv $there.new $there; done ;;
+esac"#;
+    let script = crate::facts::Manager::Rpm.remove("a b c gone");
+    for (before, after) in [("a\nb\n", ""), ("a\nb\nc\nother\n", "c\nother\n")] {
+        fs::write(folder.path().join("there"), before).unwrap();
+        let script = format!("rpm() ( {fake}\n)\nset -e\n{script}");
+        let done = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path()).status();
+        assert!(done.unwrap().success());
+        assert_eq!(fs::read_to_string(folder.path().join("there")).unwrap(), after);
+    }
 }
 
 #[tokio::test]

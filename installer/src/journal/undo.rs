@@ -67,10 +67,12 @@ impl Undo {
     pub fn shell(&self) -> String {
         match self {
             Self::File { path } => {
-                let (original, path) = (quote(&format!("{KEPT}/original{path}")), quote(path));
+                let original = quote(&format!("{KEPT}/original{path}"));
+                let (absent, path) = (quote(&format!("{KEPT}/absent{path}")), quote(path));
+                // With neither note it is not ours: it was like ours before, or was never written.
                 format!(
                     "if [ -e {original} ] || [ -L {original} ]; then rm -rf {path}; cp -a {original} {path}; rm -rf {original}\n\
-                     else rm -f {path}; fi"
+                     elif [ -e {absent} ]; then rm -f {path} {absent}; fi"
                 )
             }
             Self::Item { path } => {
@@ -135,17 +137,30 @@ impl Manager {
 
     /// Removes what of `names` is still there, without touching anything else: a package that
     /// someone else's package needs by now stays.
-    fn remove(self, names: &str) -> String {
-        match self {
-            Self::Dpkg => format!(
-                "there=$(dpkg-query -W -f '${{db:Status-Abbrev}} ${{binary:Package}}\\n' {names} 2>/dev/null | \
-                 awk '$1 !~ /^.n/ {{ print $2 }}')\n\
-                 [ -z \"$there\" ] || DEBIAN_FRONTEND=noninteractive dpkg --purge $there"
+    pub(super) fn remove(self, names: &str) -> String {
+        let (there, would, remove) = match self {
+            Self::Dpkg => (
+                format!(
+                    "there=$(dpkg-query -W -f '${{db:Status-Abbrev}} ${{binary:Package}}\\n' {names} 2>/dev/null | \
+                     awk '$1 !~ /^.n/ {{ print $2 }}')"
+                ),
+                "dpkg --no-act --purge",
+                "DEBIAN_FRONTEND=noninteractive dpkg --purge",
             ),
-            Self::Rpm => format!(
-                "there=; for name in {names}; do rpm -q --quiet \"$name\" && there=\"$there $name\"; done\n\
-                 [ -z \"$there\" ] || rpm -e $there"
+            Self::Rpm => (
+                format!(
+                    "there=; for name in {names}; do rpm -q --quiet \"$name\" && there=\"$there $name\"; done"
+                ),
+                "rpm -e --test",
+                "rpm -e",
             ),
-        }
+        };
+        // All at once, for they may need each other; else one by one, as long as any can go.
+        format!(
+            "{there}\nif [ -z \"$there\" ]; then :; elif {would} $there >/dev/null 2>&1; then {remove} $there; else\n\
+             again=yes; while [ -n \"$again\" ]; do again=; left=; for name in $there; do\n\
+             if {would} $name >/dev/null 2>&1; then {remove} $name; again=yes; else left=\"$left $name\"; fi; done\n\
+             there=$left; done; fi"
+        )
     }
 }

@@ -64,6 +64,21 @@ fn below(item: &Item) -> Option<&str> {
     }
 }
 
+fn step(placements: &[Placement]) -> Step {
+    let described = |p: &Placement| format!("{} {} {:o} {:?}", p.item.sha256, p.path, p.mode, p.item.link);
+    Step::new("files/install", format!("install {} files", placements.len()))
+        .fingerprint_of(placements.iter().map(described))
+        .undo_all(undo(placements))
+}
+
+/// Whether the journal says so.
+pub(super) fn is_in_place(all: &Nodes, node: &Node) -> bool {
+    placements(&node.plan.items).is_ok_and(|placements| {
+        let step = step(&placements);
+        placements.is_empty() || all.run.journal().is_done(&node.host.name, &step.id, &step.fingerprint)
+    })
+}
+
 /// Puts everything in its place.
 pub(super) async fn install(all: &Nodes, node: &Node) -> Result<(), Report> {
     let placements = placements(&node.plan.items)?;
@@ -71,10 +86,7 @@ pub(super) async fn install(all: &Nodes, node: &Node) -> Result<(), Report> {
         return Ok(());
     }
     let (name, remote) = (&node.host.name, &*node.remote);
-    let described = |p: &Placement| format!("{} {} {:o} {:?}", p.item.sha256, p.path, p.mode, p.item.link);
-    let step = Step::new("files/install", format!("install {} files", placements.len()))
-        .fingerprint_of(placements.iter().map(described))
-        .undo_all(undo(&placements));
+    let step = step(&placements);
     // The journal's word and a look at the node together: a file that was removed since comes back.
     let done = all.run.journal().is_done(name, &step.id, &step.fingerprint);
     if done && differing(node, &placements).await?.is_empty() {

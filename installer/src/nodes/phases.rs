@@ -179,6 +179,13 @@ async fn prune_stores(all: &Nodes) -> Result<(), PhaseError> {
     all.run.on_each(&all.nodes, AT_ONCE, |node| prune::prune(all, node)).await
 }
 
+/// Whether a node has all its packages and files, by its facts and the journal.
+pub fn is_in_place(all: &Nodes, node: &Node) -> bool {
+    let missing = |name: &String| node.facts.package(name).is_none();
+    let packages = !has_packages(node) || transaction(node).is_ok_and(|found| found.install.is_empty());
+    packages && !node.plan.repo_packages.iter().any(missing) && files::is_in_place(all, node)
+}
+
 /// Everything that one node is to have, for operations that go node by node.
 pub async fn install_node(all: &Nodes, node: &Node) -> Result<(), Report> {
     install_on(&all.run, node).await?;

@@ -52,7 +52,7 @@ pub async fn upgrade(
     deployment.keep_hooks()?;
     let first = Selection { only: FIRST.map(String::from).into(), ..Selection::default() };
     run_list(&phases(), &first, &run, &deployment).await?;
-    let result = upgrade::run(&deployment.cluster, &Content(&deployment.nodes), rolling).await;
+    let result = upgrade::run(&deployment.cluster, &Content(&deployment.nodes), to, rolling).await;
     result.map_err(|error| error.report("Upgrade"))?;
     let last = Selection { only: LAST.map(String::from).into(), ..Selection::default() };
     run_list(&phases(), &last, &run, &deployment).await?;
@@ -74,15 +74,24 @@ fn version(index: &Index) -> Result<Version, Report> {
 /// Puts what was distributed in place, on one node.
 struct Content<'a>(&'a Nodes);
 
+impl Content<'_> {
+    fn planned(&self, node: &cluster::Node) -> Option<&nodes::Node> {
+        self.0.nodes.iter().find(|planned| planned.host.name == node.host.name)
+    }
+}
+
 impl Install for Content<'_> {
     fn install<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
         Box::pin(async move {
-            let known = self.0.nodes.iter().find(|known| known.host.name == node.host.name);
-            match known {
-                Some(known) => nodes::install_node(self.0, known).await,
+            match self.planned(node) {
+                Some(planned) => nodes::install_node(self.0, planned).await,
                 None => Err(Report::new(format!("{} is not in the plan", node.host.name))),
             }
         })
+    }
+
+    fn is_in_place(&self, node: &cluster::Node) -> bool {
+        self.planned(node).is_some_and(|planned| nodes::is_in_place(self.0, planned))
     }
 }
 

@@ -87,12 +87,24 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
         before: format!("mkdir -p -m 0700 {}", paths::ETCD_DATA),
         works: Some(format!("{} endpoint health", etcdctl(LOCAL))),
         limit: LIMIT,
-        undo: vec![Undo::tree(paths::ETCD_DATA)],
+        undo: ["", ".before-restore", ".new", ".restoring", ".abandoned"]
+            .map(|beside| Undo::tree(format!("{}{beside}", paths::ETCD_DATA)))
+            .into(),
         ..Service::new("etcd")
     }
     .ensure(&cluster.run, node)
     .await?;
     Ok(())
+}
+
+/// Starts a member that is there already, in its present form. One without its data would begin a cluster
+/// of its own.
+pub async fn again(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    if !node.probe(&cluster.config).await?.etcd_data {
+        return Err(Report::new(format!("{}: its etcd has no data", node.host.name))
+            .hinted("install or `join` once more with the bundle: that makes it a member again"));
+    }
+    start(cluster, node, &[]).await
 }
 
 /// Tells a member without data how to begin, and the others that it comes.
@@ -158,15 +170,16 @@ impl Member {
 pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
     let script = until(&format!("{} member list -w json", etcdctl(LOCAL)), LIMIT);
     let output = node.remote.run(Command::sh("list the etcd members", script)).await?;
-    Ok(parse_members(&output.text()))
+    parse_members(&output.text())
+        .ok_or_else(|| Report::new(format!("{}: etcd does not tell its members", node.host.name)))
 }
 
-fn parse_members(text: &str) -> Vec<Member> {
-    // Warnings may come before the JSON.
-    let json = text.lines().find(|line| line.starts_with('{')).unwrap_or_default();
-    let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let members = value["members"].as_array().into_iter().flatten();
-    members
+fn parse_members(text: &str) -> Option<Vec<Member>> {
+    // Warnings may come before the list, and they are JSON too.
+    let values = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let list = values.filter_map(|value| value["members"].as_array().cloned()).next()?;
+    let members = list
+        .iter()
         .filter_map(|member| {
             let urls = member["peerURLs"].as_array().into_iter().flatten();
             Some(Member {
@@ -175,7 +188,8 @@ fn parse_members(text: &str) -> Vec<Member> {
                 peer_urls: urls.filter_map(Value::as_str).map(str::to_string).collect(),
             })
         })
-        .collect()
+        .collect();
+    Some(members)
 }
 
 /// Takes a member out, by way of the one on `node`.
@@ -218,10 +232,10 @@ mod tests {
 
     #[test]
     fn reads_the_member_list() {
-        let text = "{\"level\":\"warn\"}x\n".to_string();
-        assert!(parse_members(&text).is_empty());
-        let text = r#"{"header":{"cluster_id":1},"members":[{"ID":10276657743932975437,"name":"a","peerURLs":["https://10.0.0.1:2380"],"clientURLs":["https://10.0.0.1:2379"]},{"ID":5,"peerURLs":["https://10.0.0.2:2380"]}]}"#;
-        let found = parse_members(text);
+        let warning = r#"{"level":"warn","msg":"retrying of unary invoker failed"}"#;
+        assert_eq!(parse_members(warning), None);
+        let list = r#"{"header":{"cluster_id":1},"members":[{"ID":10276657743932975437,"name":"a","peerURLs":["https://10.0.0.1:2380"],"clientURLs":["https://10.0.0.1:2379"]},{"ID":5,"peerURLs":["https://10.0.0.2:2380"]}]}"#;
+        let found = parse_members(&format!("{warning}\n{list}\n")).unwrap();
         assert_eq!(found[0].id, 10276657743932975437);
         assert!(found[0].started() && !found[1].started());
     }

@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, paths};
 use crate::config::RuntimeKind;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
+use crate::remote::KEPT;
 use eggo_bundles::Role;
 use eggo_terminal::Report;
 
@@ -42,8 +43,9 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
         unit,
         files,
         depends: version,
+        before: note_owner(name),
         works: Some(works(kind)),
-        undo: leftovers(kind),
+        undo: leftovers(kind, name),
         ..Service::new(name)
     }
     .ensure(&cluster.run, node)
@@ -68,8 +70,25 @@ fn unit(name: &str, program: &str) -> String {
     )
 }
 
-/// What containers leave behind: they end, their mounts go, then their data.
-fn leftovers(kind: RuntimeKind) -> Vec<Undo> {
+/// Whose a runtime was before it was first started for the cluster: what runs before that is the user's, for
+/// packages start nothing while we install them.
+const OWNER: &str = "runtime-owner";
+
+fn note_owner(name: &str) -> String {
+    format!(
+        "o={KEPT}/{OWNER}; [ -e $o ] || {{ mkdir -p {KEPT}; if systemctl -q is-active {name}; then echo user; else echo ours; fi > $o.new\n\
+         mv -f $o.new $o; }}"
+    )
+}
+
+/// Shell: succeeds if the runtime was the user's.
+fn is_users() -> String {
+    format!("[ \"$(cat {KEPT}/{OWNER} 2>/dev/null)\" = user ]")
+}
+
+/// What containers leave behind: they end, their mounts go, then their data. A runtime that the user had
+/// keeps all that is in it, and runs again as it did.
+fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
     let (folders, shims) = match kind {
         RuntimeKind::Containerd => {
             ("/var/lib/containerd /run/containerd /etc/containerd/certs.d", "containerd-shim")
@@ -81,16 +100,23 @@ fn leftovers(kind: RuntimeKind) -> Vec<Undo> {
         RuntimeKind::Isulad => ("/var/lib/isulad /run/isulad", "isulad-shim"),
     };
     let script = format!(
-        "{}\nfor f in {folders}; do {}\nrm -rf --one-file-system \"$f\"; done",
+        "if {}; then exit 0; fi\n{}\nfor f in {folders}; do {}\nrm -rf --one-file-system \"$f\"; done",
+        is_users(),
         end_containers(shims),
         unmount("$f"),
     );
-    let mut undo = vec![Undo::script("end the containers and remove their data", script)];
+    let restart = format!("if {}; then systemctl -q enable {name}; systemctl restart {name}; fi", is_users());
+    // Undone last first.
+    let mut undo = vec![
+        Undo::script("start the runtime that was there before", restart),
+        Undo::script("end the containers and remove their data", script),
+    ];
     if kind == RuntimeKind::Docker {
-        undo.push(Undo::script(
-            "remove docker's bridge",
-            "if command -v ip >/dev/null; then ip link delete docker0 2>/dev/null || :; fi",
-        ));
+        let remove = format!(
+            "if ! {} && command -v ip >/dev/null; then ip link delete docker0 2>/dev/null || :; fi",
+            is_users()
+        );
+        undo.push(Undo::script("remove docker's bridge", remove));
     }
     undo.push(Undo::Folder {
         path: paths::CONTAINERD_USER.rsplit_once('/').map_or("/etc/containerd", |(folder, _)| folder).into(),

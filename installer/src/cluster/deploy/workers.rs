@@ -53,8 +53,16 @@ pub async fn join(cluster: &Cluster, workers: &[&Node]) -> Result<(), PhaseError
     if let Some(token) = &token {
         revoke(cluster, token).await.map_err(PhaseError::Whole)?;
     }
-    joined?;
-    approved.map_err(PhaseError::Whole)
+    joined.map_err(|error| match (error, approved) {
+        // Why nobody let them in.
+        (PhaseError::Nodes(mut failures), Err(report)) => {
+            for failure in &mut failures {
+                failure.report.notes.push(format!("certificate requests: {}", report.message));
+            }
+            PhaseError::Nodes(failures)
+        }
+        (error, _) => error,
+    })
 }
 
 /// A token, if any worker still has to come in. It lasts for this phase alone.
@@ -190,33 +198,42 @@ async fn registered(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     Ok(())
 }
 
-/// Approves the workers' requests as they come, until all have joined or failed.
+/// Approves the workers' requests as they come, until all have joined or failed. An API that is out of
+/// breath for a moment is asked again; what it said last is the result.
 async fn approve(cluster: &Cluster, token: &Token, done: &AtomicBool) -> Result<(), Report> {
-    let kubectl = cluster.kubectl().await?;
-    let mut left = BTreeSet::new();
+    let (mut left, mut last) = (BTreeSet::new(), Ok(()));
     while !done.load(Ordering::Relaxed) {
-        // One command waits on the master for the next request; it ends soon when none comes.
-        let wait = until(&others_wait(CLIENT, &left), Duration::from_secs(2));
-        let script = format!("( {wait} ) >/dev/null 2>&1 || :\nkubectl get csr -o json");
-        let output = kubectl.run("wait for certificate requests", &script).await?;
-        let list = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let mut names = Vec::new();
-        for request in pending(&list) {
-            match judge_client(&cluster.config, &token.user(), &request) {
-                Verdict::Approve(_) => names.push(request.name),
-                Verdict::Leave(reason) => {
-                    let ours = request.user == token.user();
-                    if left.insert(request.name) && ours {
-                        let text = format!("certificate request left alone: {reason}");
-                        cluster.run.event(Event::warning(None, text));
-                    }
+        last = approve_next(cluster, token, &mut left).await;
+        if last.is_err() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+    last
+}
+
+async fn approve_next(cluster: &Cluster, token: &Token, left: &mut BTreeSet<String>) -> Result<(), Report> {
+    let kubectl = cluster.kubectl().await?;
+    // One command waits on the master for the next request; it ends soon when none comes.
+    let wait = until(&others_wait(CLIENT, left), Duration::from_secs(2));
+    let script = format!("( {wait} ) >/dev/null 2>&1 || :\nkubectl get csr -o json");
+    let output = kubectl.run("wait for certificate requests", &script).await?;
+    let list = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let mut names = Vec::new();
+    for request in pending(&list) {
+        match judge_client(&cluster.config, &token.user(), &request) {
+            Verdict::Approve(_) => names.push(request.name),
+            Verdict::Leave(reason) => {
+                let ours = request.user == token.user();
+                if left.insert(request.name) && ours {
+                    let text = format!("certificate request left alone: {reason}");
+                    cluster.run.event(Event::warning(None, text));
                 }
             }
         }
-        if !names.is_empty() {
-            let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
-            kubectl.run("approve certificate requests", &script).await?;
-        }
+    }
+    if !names.is_empty() {
+        let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
+        kubectl.run("approve certificate requests", &script).await?;
     }
     Ok(())
 }
