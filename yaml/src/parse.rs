@@ -10,6 +10,8 @@ const MAX_BYTES: usize = 8 << 20;
 const MAX_DEPTH: usize = 64;
 /// Nodes of one file after aliases are expanded.
 const MAX_NODES: usize = 500_000;
+/// Bytes of text of one file after aliases are expanded.
+const MAX_EXPANDED: usize = 4 * MAX_BYTES;
 
 /// Parses a file that holds one document. `file` is only for messages.
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Node, Problems> {
@@ -53,13 +55,21 @@ fn decode(bytes: &[u8]) -> Result<&str, Problem> {
 struct Loader<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    anchors: HashMap<usize, (Node, usize)>,
+    anchors: HashMap<usize, (Node, Size)>,
+    /// Of everything read so far.
+    size: Size,
+}
+
+/// What nodes take, with all that is in them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
     nodes: usize,
+    bytes: usize,
 }
 
 impl<'a> Loader<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, parser: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0 }
+        Self { text, parser: Parser::new_from_str(text), anchors: HashMap::new(), size: Size::default() }
     }
 
     fn documents(&mut self) -> Result<Vec<Node>, Problem> {
@@ -110,16 +120,17 @@ impl<'a> Loader<'a> {
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {
-        self.count(1, span)?;
+        let before = self.size;
+        self.count(Size { nodes: 1, bytes: 0 }, span)?;
         if depth > MAX_DEPTH {
             return Err(problem(span, format!("nested deeper than {MAX_DEPTH} levels")));
         }
-        let first = self.nodes;
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 check_tag(&tag, span)?;
                 let plain = style == ScalarStyle::Plain && tag.is_none();
                 let text = text.into_owned();
+                self.count(Size { nodes: 0, bytes: text.len() }, span)?;
                 (Value::Scalar { text, plain }, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
@@ -131,17 +142,17 @@ impl<'a> Loader<'a> {
                 (self.mapping(depth)?, anchor)
             }
             Event::Alias(id) => {
-                let Some((node, size)) = self.anchors.get(&id).cloned() else {
-                    return Err(problem(span, "an alias that contains itself"));
-                };
+                let itself = || problem(span, "an alias that contains itself");
+                let size = self.anchors.get(&id).ok_or_else(itself)?.1;
                 self.count(size, span)?;
-                return Ok(Node { value: node.value, ..at(span) });
+                let value = self.anchors.get(&id).ok_or_else(itself)?.0.value.clone();
+                return Ok(Node { value, ..at(span) });
             }
             _ => return Err(problem(span, "the document ends too early")),
         };
         let node = Node { value, ..at(span) };
         if anchor != 0 {
-            let size = self.nodes - first + 1;
+            let size = Size { nodes: self.size.nodes - before.nodes, bytes: self.size.bytes - before.bytes };
             // The copy kept for aliases counts as well: it takes the same memory.
             self.count(size, span)?;
             self.anchors.insert(anchor, (node.clone(), size));
@@ -190,9 +201,10 @@ impl<'a> Loader<'a> {
         Ok(Value::Mapping(entries))
     }
 
-    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Problem> {
-        self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > MAX_NODES {
+    fn count(&mut self, more: Size, span: Span) -> Result<(), Problem> {
+        self.size.nodes = self.size.nodes.saturating_add(more.nodes);
+        self.size.bytes = self.size.bytes.saturating_add(more.bytes);
+        if self.size.nodes > MAX_NODES || self.size.bytes > MAX_EXPANDED {
             return Err(problem(span, "the file grows too large when its aliases are expanded"));
         }
         Ok(())
@@ -303,6 +315,16 @@ mod tests {
         assert!(refused(&bomb).contains("too large"));
         assert!(refused(&"[".repeat(5000)).contains("deeper"));
         assert!(parse("f", b"a: &a [*a]\n").is_err());
+    }
+
+    #[test]
+    fn bombs_of_few_nodes_and_much_text_are_refused() {
+        let text = "x".repeat(2 << 20);
+        let list = |aliases| format!("a: &a \"{text}\"\nb: [{}]\n", vec!["*a"; aliases].join(", "));
+        assert!(refused(&list(10_000)).contains("too large when its aliases are expanded"));
+        assert!(parse("f", list(2).as_bytes()).is_ok());
+        let keys = format!("a: &a {{\"{text}\": 1}}\nb: [{}]\n", vec!["*a"; 20].join(", "));
+        assert!(refused(&keys).contains("too large"));
     }
 
     #[test]
