@@ -14,6 +14,9 @@ const HEADER_MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
 const LEAD: u64 = 96;
 const MOST_ENTRIES: u64 = 1 << 16;
 const LONGEST_DATA: u64 = 64 << 20;
+/// Of one entry: ten times the files of the largest packages.
+const MOST_VALUES: u32 = 1 << 20;
+const BINARY: u32 = 7;
 
 /// What an RPM package says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,9 +151,13 @@ fn read_header(reader: &mut dyn Read, what: &str) -> Result<(Header, Vec<u8>), P
     let data = read_bounded(reader, length, LONGEST_DATA, what)?;
     bytes.extend(&entries);
     bytes.extend(&data);
+    let entries = entries.as_chunks::<16>().0;
+    // The values of the others become a list: empty strings would take many times their bytes.
+    let is_long = |entry: &[u8; 16]| number(entry, 4) != BINARY && number(entry, 12) > MOST_VALUES;
+    if entries.iter().any(is_long) {
+        return malformed(format!("an entry of its {what} has more than {MOST_VALUES} values"));
+    }
     let entries = entries
-        .as_chunks::<16>()
-        .0
         .iter()
         .map(|entry| {
             (number(entry, 0), number(entry, 4), number(entry, 8) as usize, number(entry, 12) as usize)
@@ -187,7 +194,7 @@ impl Header {
 
     /// Raw bytes: a signature.
     pub fn bytes(&self, tag: u32) -> Option<&[u8]> {
-        let (data, count) = self.find(tag, &[7])?;
+        let (data, count) = self.find(tag, &[BINARY])?;
         data.get(..count)
     }
 
@@ -277,6 +284,10 @@ mod tests {
         let mut huge = whole.clone();
         huge[104..112].fill(0xff);
         assert!(read(&mut &huge[..]).unwrap_err().to_string().contains("limit"));
+        let mut many = package();
+        many.truncate(LEAD as usize);
+        many.extend(header(&[(tag::NAME, 8, u32::MAX, &[0; 64])]));
+        assert!(read(&mut &many[..]).unwrap_err().to_string().contains("more than 1048576 values"));
         for bit in 0..whole.len() * 8 {
             let mut changed = whole.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
