@@ -75,18 +75,35 @@ impl Repo<'_> {
 
 /// Locks a manifest whose one repo lies in `root`; `more` are further keys of that repo.
 fn lock(root: &Path, more: &str, packages: &str, baseline: &str) -> Result<Vec<LockedPackage>, Report> {
-    let cache = tempfile::tempdir().unwrap();
+    let repo = format!("name: test, type: rpm, url: \"file://{}\"{more}", root.display());
+    lock_all(&manifest(root, &[&repo], packages, baseline))
+}
+
+/// Each repo as its keys.
+fn manifest(root: &Path, repos: &[&str], packages: &str, baseline: &str) -> Manifest {
+    let repos: Vec<String> = repos.iter().map(|repo| format!("{{{repo}}}")).collect();
     let text = format!(
-        "name: t\nversion: 1\narchs: [amd64]\nbaseline: {baseline}\n\
-         repos: [{{name: test, type: rpm, url: \"file://{}\"{more}}}]\npackages: {{worker: [{packages}]}}\n",
-        root.display()
+        "name: t\nversion: 1\narchs: [amd64]\nbaseline: {baseline}\nrepos: [{}]\npackages: {{worker: [{packages}]}}\n",
+        repos.join(", ")
     );
-    let manifest = Manifest::parse(&root.join("bundle.yaml"), text.as_bytes()).unwrap();
+    Manifest::parse(&root.join("bundle.yaml"), text.as_bytes()).unwrap()
+}
+
+fn lock_all(manifest: &Manifest) -> Result<Vec<LockedPackage>, Report> {
+    let locked = with_tools(async |tools| packages::lock(manifest, &[Arch::Amd64], tools).await);
+    locked.map(|locked| locked.packages).map_err(Report::from)
+}
+
+fn prove(manifest: &Manifest, locked: &[LockedPackage]) -> Result<(), String> {
+    let proven = with_tools(async |tools| packages::rpm::proof::prove(manifest, locked, tools).await);
+    proven.map(drop).map_err(|error| Report::from(error).to_string())
+}
+
+fn with_tools<T>(work: impl AsyncFnOnce(Tools<'_>) -> T) -> T {
+    let cache = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (http, cache) = (Http::new(Options::default()).unwrap(), Cache::open(cache.path()).unwrap());
-    let tools = Tools { http: &http, cache: &cache, progress: &Silent };
-    let locked = runtime.block_on(packages::lock(&manifest, &[Arch::Amd64], tools));
-    locked.map(|locked| locked.packages).map_err(Report::from)
+    runtime.block_on(work(Tools { http: &http, cache: &cache, progress: &Silent }))
 }
 
 const UNSIGNED: &str = ", allow-unsigned: true";
@@ -152,6 +169,38 @@ fn bad_repositories_are_refused_by_name_and_reason() {
         UNSIGNED,
         "outside of the repository",
     );
+}
+
+#[test]
+fn unsigned_packages_count_only_from_repos_that_allow_it() {
+    let root = tempfile::tempdir().unwrap();
+    Repo { packages: &["app 1-1"], ..Repo::default() }.write(root.path());
+    let locked = lock(root.path(), UNSIGNED, "app", "none").unwrap();
+    let prove_with = |repo: &str| {
+        let repo = format!("{repo}, type: rpm, url: \"file://{}\"", root.path().display());
+        prove(&manifest(root.path(), &[&repo], "app", "none"), &locked)
+    };
+    assert_eq!(prove_with("name: test, allow-unsigned: true"), Ok(()));
+    let renamed = prove_with("name: renamed, allow-unsigned: true").unwrap_err();
+    assert!(renamed.contains("`app` was locked from repo `test`, which is no longer there"), "{renamed}");
+    assert!(renamed.contains("hint: run `eggo-bundle lock` again"), "{renamed}");
+    let strict = prove_with("name: test").unwrap_err();
+    assert!(strict.contains("repo `test` has no key"), "{strict}");
+}
+
+#[test]
+fn two_repos_of_one_name_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    Repo { packages: &["app 1-1"], ..Repo::default() }.write(root.path());
+    let section = format!("[same]\nbaseurl=file://{}\n", root.path().display());
+    for file in ["one.repo", "two.repo"] {
+        fs::write(root.path().join(file), &section).unwrap();
+    }
+    let repo = |name: &str| format!("name: {name}, type: rpm, file: {name}.repo{UNSIGNED}");
+    let (one, two) = (repo("one"), repo("two"));
+    assert!(lock_all(&manifest(root.path(), &[&one], "app", "none")).is_ok());
+    let report = lock_all(&manifest(root.path(), &[&one, &two], "app", "none")).unwrap_err().to_string();
+    assert!(report.contains("two repos are named `same`") && report.contains("hint:"), "{report}");
 }
 
 #[test]

@@ -162,7 +162,17 @@ pub(super) fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Erro
             }
         }
     }
+    unique(&places)?;
     Ok(places)
+}
+
+/// Packages are locked, and their signatures checked, by the name of the place.
+fn unique(places: &[Place]) -> Result<(), Error> {
+    let mut names = HashSet::new();
+    match places.iter().find(|place| !names.insert(&place.name)) {
+        Some(twice) => Err(Error::Twice { repo: twice.name.clone() }),
+        None => Ok(()),
+    }
 }
 
 fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Result<Vec<Place>, Error> {

@@ -31,6 +31,8 @@ use std::time::SystemTime;
 pub enum Error {
     #[error(transparent)]
     Repository(#[from] repository::Error),
+    #[error("`{package}` was locked from repo `{repo}`, which is no longer there")]
+    Gone { repo: String, package: String },
     #[error("repo `{repo}`: `{file}`: {source}")]
     Unproven { repo: String, file: String, source: Unproven },
 }
@@ -53,13 +55,14 @@ impl Explain for Error {
     fn notes(&self) -> Vec<String> {
         match self {
             Error::Repository(error) => error.notes(),
-            Error::Unproven { .. } => Vec::new(),
+            Error::Gone { .. } | Error::Unproven { .. } => Vec::new(),
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Error::Repository(error) => error.hint(),
+            Error::Gone { .. } => Some("run `eggo-bundle lock` again".into()),
             Error::Unproven { source: Unproven::Signature(_), .. } => {
                 Some("`gpgkey` of this repo must name the key that its packages are signed with".into())
             }
@@ -103,9 +106,12 @@ async fn keyring(
 ) -> Result<Option<Keyring>, Error> {
     let places = places(manifest, package.arch)?;
     let place: Option<&Place> = places.iter().find(|place| place.name == package.repo);
+    let repo = package.repo.clone();
     match place {
         Some(place) if !place.keys.is_empty() => Ok(Some(place.keyring(tools).await?)),
-        _ => Ok(None),
+        Some(place) if place.allow_unsigned => Ok(None),
+        Some(_) => Err(repository::Error::NoKeys { repo }.into()),
+        None => Err(Error::Gone { repo, package: package.name.clone() }),
     }
 }
 

@@ -87,6 +87,8 @@ pub enum Error {
     WeakChecksum { repo: String, package: String, found: String },
     #[error("repo `{repo}`: package `{package}` lies at `{location}`, outside of the repository")]
     Outside { repo: String, package: String, location: String },
+    #[error("two repos are named `{repo}`")]
+    Twice { repo: String },
     #[error("repo `{repo}` has neither a url nor a mirror list")]
     Nowhere { repo: String },
     #[error(transparent)]
@@ -113,6 +115,9 @@ impl Explain for Error {
             }
             Error::NoKeys { .. } => {
                 Some("set `gpgkey` of this repo, or `allow-unsigned: true` if you trust it without".into())
+            }
+            Error::Twice { .. } => {
+                Some("give each repo and each section of the `.repo` files a name of its own".into())
             }
             Error::Signature { .. } => Some("get the repository's current key from its publisher".into()),
             _ => None,
