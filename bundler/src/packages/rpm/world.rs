@@ -29,6 +29,8 @@ pub struct World {
     assumed: HashSet<String>,
     by_name: ByWord<u32>,
     provided: ByWord<(u32, Capability)>,
+    /// Who obsoletes packages of a name.
+    obsoleting: ByWord<(u32, Capability)>,
     /// Only of the paths that somebody requires or conflicts with.
     by_file: ByWord<u32>,
     groups: Vec<GroupId>,
@@ -95,9 +97,13 @@ impl World {
         let provided = packages().flat_map(|(id, package)| {
             metadata.capabilities(&package.provides).iter().map(move |c| (c.name, (id, *c)))
         });
+        let obsoleting = packages().flat_map(|(id, package)| {
+            metadata.capabilities(&package.obsoletes).iter().map(move |c| (c.name, (id, *c)))
+        });
         let mut world = Self {
             by_name: ByWord::collect(words, packages().map(|(id, package)| (package.name, id))),
             provided: ByWord::collect(words, provided),
+            obsoleting: ByWord::collect(words, obsoleting),
             by_file: ByWord::collect(words, files.chain(extra_files.iter().map(|(id, file)| (*file, *id)))),
             needs: (0..metadata.packages.len()).map(|_| OnceCell::new()).collect(),
             metadata,
@@ -322,15 +328,30 @@ impl World {
 
     /// Packages of the name and version that `obsoletes` names; provides do not count.
     fn obsoleted(&self, obsoletes: &Capability) -> Vec<u32> {
-        let same_name = self.by_name.get(obsoletes.name).iter();
-        let hit = |id: &&u32| match obsoletes.relation {
-            None => true,
-            Some(relation) => {
-                let limit = Evr::parse(self.metadata.words.get(obsoletes.evr));
-                super::metadata::overlap((Relation::Equal, self.evr(**id)), (relation, limit))
-            }
-        };
-        same_name.filter(hit).copied().collect()
+        let same_name = self.by_name.get(obsoletes.name).iter().copied();
+        same_name.filter(|id| self.hits(obsoletes, *id)).collect()
+    }
+
+    /// Whether `obsoletes` means the version of a package of its name.
+    fn hits(&self, obsoletes: &Capability, id: u32) -> bool {
+        let Some(relation) = obsoletes.relation else { return true };
+        let limit = Evr::parse(self.metadata.words.get(obsoletes.evr));
+        super::metadata::overlap((Relation::Equal, self.evr(id)), (relation, limit))
+    }
+
+    /// What may stand in for a package: newer versions of it, then whatever obsoletes it.
+    fn replacing(&self, id: u32) -> Vec<u32> {
+        let newer = |other: &u32| *other != id && self.evr(*other).compare(&self.evr(id)).is_gt();
+        let mut replacing: Vec<u32> = self.group_members(id).iter().copied().filter(newer).collect();
+        self.best_first(&mut replacing);
+        let name = self.metadata.packages[id as usize].name;
+        let obsoleting = self.obsoleting.get(name).iter().filter(|(_, obsoletes)| self.hits(obsoletes, id));
+        let is_other = |other: &u32| *other != id && !replacing.contains(other);
+        let mut obsoleting: Vec<u32> = obsoleting.map(|(other, _)| *other).filter(is_other).collect();
+        self.best_first(&mut obsoleting);
+        obsoleting.dedup();
+        replacing.extend(obsoleting);
+        replacing
     }
 
     /// Whether `newer` obsoletes `older`.
@@ -408,15 +429,10 @@ impl Provider for World {
     fn baseline(&self) -> Vec<Need> {
         let mut installed: Vec<u32> = self.installed.iter().copied().collect();
         installed.sort_unstable();
-        let need = |id: u32| {
-            let newer = |other: &&u32| **other != id && self.evr(**other).compare(&self.evr(id)).is_gt();
-            let mut replacing: Vec<u32> = self.group_members(id).iter().filter(newer).copied().collect();
-            self.best_first(&mut replacing);
-            Need {
-                text: self.metadata.name(&self.metadata.packages[id as usize]).to_string(),
-                choices: std::iter::once(id).chain(replacing).map(PackageId).collect(),
-                ..Need::default()
-            }
+        let need = |id: u32| Need {
+            text: self.metadata.name(&self.metadata.packages[id as usize]).to_string(),
+            choices: std::iter::once(id).chain(self.replacing(id)).map(PackageId).collect(),
+            ..Need::default()
         };
         installed.into_iter().map(need).collect()
     }
