@@ -30,6 +30,8 @@ const MAX_SMALL: u64 = 4 << 20;
 const MAX_METADATA: u64 = 1 << 30;
 /// Of a metadata file after decompression, where `repomd.xml` does not say.
 const MAX_OPEN: u64 = 4 << 30;
+/// Of `modules.yaml`, which is read whole.
+const MAX_MODULES: u64 = 256 << 20;
 
 /// A repository as the manifest or a `.repo` file describes it, for one arch.
 #[derive(Debug, Clone)]
@@ -295,9 +297,8 @@ impl Place {
         data: &repomd::Data,
         tools: Tools<'_>,
     ) -> Result<Filter, Error> {
-        let mut text = String::new();
-        let mut file = self.open(roots, data, tools).await?;
-        file.read_to_string(&mut text).map_err(|source| self.read_error(&data.location, source))?;
+        let file = self.open(roots, data, tools).await?;
+        let text = whole_text(file, MAX_MODULES).map_err(|source| self.read_error(&data.location, source))?;
         let modules = Modules::parse(&data.location, &text);
         let filter = modules.and_then(|modules| modules.filter(&self.modules));
         filter.map_err(|source| Error::Modules { repo: self.name.clone(), source })
@@ -420,21 +421,29 @@ fn inflate(path: &Path, limit: u64) -> io::Result<Box<dyn BufRead + Send>> {
         [b'B', b'Z', b'h', ..] => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
         _ => Box::new(source),
     };
-    Ok(Box::new(BufReader::with_capacity(1 << 17, Bounded { reader, left: limit })))
+    let otherwise = "it inflates to more than the repository says";
+    Ok(Box::new(BufReader::with_capacity(1 << 17, Bounded { reader, left: limit, otherwise })))
+}
+
+fn whole_text(reader: impl Read, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let otherwise = "it is larger than any that is known";
+    Bounded { reader, left: most, otherwise }.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Fails when the inner reader gives more than it should, instead of cutting it off.
-struct Bounded {
-    reader: Box<dyn Read + Send>,
+struct Bounded<R> {
+    reader: R,
     left: u64,
+    otherwise: &'static str,
 }
 
-impl Read for Bounded {
+impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.reader.read(buffer)?;
-        self.left = self.left.checked_sub(n as u64).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "it inflates to more than the repository says")
-        })?;
+        let too_much = || io::Error::new(io::ErrorKind::InvalidData, self.otherwise);
+        self.left = self.left.checked_sub(n as u64).ok_or_else(too_much)?;
         Ok(n)
     }
 }
@@ -451,5 +460,12 @@ mod tests {
         assert!(matches("bash", "bash"));
         assert!(!matches("bash", "bash-doc"));
         assert!(!matches("a*b", "acbd"));
+    }
+
+    #[test]
+    fn a_text_is_read_whole_or_refused() {
+        assert_eq!(whole_text(&b"modules"[..], 7).unwrap(), "modules");
+        let error = whole_text(io::repeat(b'x'), 1 << 20).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }

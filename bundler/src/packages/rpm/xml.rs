@@ -7,10 +7,12 @@ use quick_xml::Reader;
 use quick_xml::escape::{resolve_predefined_entity, unescape};
 use quick_xml::events::{BytesStart, Event};
 use std::borrow::Cow;
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
 
 /// The longest text or attribute that is believed.
 const MAX_TEXT: usize = 1 << 20;
+/// The longest tag, text or comment as written: escaped, a text may be longer than it is.
+const MAX_EVENT: usize = 4 * MAX_TEXT;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -63,14 +65,18 @@ impl Attributes<'_> {
 }
 
 pub fn walk(input: impl BufRead, visitor: &mut impl Visit) -> Result<(), Error> {
-    let mut reader = Reader::from_reader(input);
+    let mut reader = Reader::from_reader(Pieces { input, left: MAX_EVENT });
     let mut buffer = Vec::with_capacity(4 << 10);
     let mut text = String::new();
     let mut depth = 0usize;
     loop {
         buffer.clear();
+        reader.get_mut().left = MAX_EVENT;
         let event = reader.read_event_into(&mut buffer);
         let at = reader.buffer_position();
+        if event.is_err() && reader.get_ref().left == 0 {
+            return Err(Error::TooLong { at });
+        }
         let broken = |reason: String| Error::Broken { at, reason };
         let mut add = |piece: &str| {
             text.push_str(piece);
@@ -113,6 +119,65 @@ pub fn walk(input: impl BufRead, visitor: &mut impl Visit) -> Result<(), Error> 
     }
 }
 
+/// Fails where one event is endless: the reader collects each whole before it hands it out.
+struct Pieces<R> {
+    input: R,
+    /// Of the current event.
+    left: usize,
+}
+
+impl<R: BufRead> BufRead for Pieces<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let available = self.input.fill_buf()?;
+        if self.left == 0 && !available.is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(&available[..available.len().min(self.left)])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.left = self.left.saturating_sub(amount);
+        self.input.consume(amount);
+    }
+}
+
+impl<R: BufRead> Read for Pieces<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.fill_buf()?.read(buffer)?;
+        self.consume(n);
+        Ok(n)
+    }
+}
+
 fn local(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    struct Ignore;
+
+    impl Visit for Ignore {
+        fn start(&mut self, _: &str, _: &Attributes<'_>) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn end(&mut self, _: &str, _: &str) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn endless_events_are_refused_while_they_are_read() {
+        for start in ["<a>", "<a b=\"", "<a><!--", "<a><![CDATA[", "<a><?b ", "<"] {
+            let endless = start.as_bytes().chain(io::repeat(b'x'));
+            let result = walk(BufReader::new(endless), &mut Ignore);
+            assert!(matches!(result, Err(Error::TooLong { .. })), "{start}: {result:?}");
+        }
+        let many = "<b c=\"d\">text</b>".repeat(MAX_EVENT / 10);
+        assert!(walk(format!("<a>{many}</a>").as_bytes(), &mut Ignore).is_ok());
+    }
 }
