@@ -134,3 +134,48 @@ fn a_bomb_is_refused_before_it_unpacks() {
     let error = read(file.path()).unwrap_err().to_string();
     assert!(error.contains("unpacks to more than"), "{error}");
 }
+
+#[test]
+fn headers_that_are_no_members_are_bounded() {
+    use tar::EntryType::{GNULongLink, GNULongName, XGlobalHeader, XHeader};
+    let of_zeros = |kind: tar::EntryType, size: u64, count: usize| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut gz = flate2::write::GzEncoder::new(file.as_file(), flate2::Compression::fast());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_cksum();
+        for _ in 0..count {
+            io::Write::write_all(&mut gz, header.as_bytes()).unwrap();
+            io::copy(&mut io::repeat(0).take(size), &mut gz).unwrap();
+        }
+        gz.finish().unwrap();
+        read(file.path()).unwrap_err().to_string()
+    };
+    for kind in [GNULongName, GNULongLink, XHeader, XGlobalHeader] {
+        let error = of_zeros(kind, 2 << 20, 1);
+        assert!(error.contains("of headers before one member"), "{kind:?}: {error}");
+    }
+    let error = of_zeros(XGlobalHeader, 1024, 1000);
+    assert!(error.contains("of headers before one member"), "{error}");
+}
+
+#[test]
+fn large_members_and_long_names_are_within_bounds() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut builder = tar::Builder::new(file.as_file());
+    let path = |number: u32| format!("{}/{number}", ["long"; 100].join("/"));
+    for number in 0..5 {
+        let mut header = tar::Header::new_gnu();
+        let size = (2 << 20) + u64::from(number);
+        header.set_size(size);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, path(number), io::repeat(1).take(size)).unwrap();
+    }
+    builder.finish().unwrap();
+    drop(builder);
+    assert_eq!(read(file.path()).unwrap().len(), 5);
+    // A visitor may leave members unread.
+    walk(file.path(), &mut |_, _| Ok(())).unwrap();
+}
