@@ -159,6 +159,7 @@ fn repos(manifest: &Manifest, system: &System) -> Result<Vec<Repo>, Error> {
                 suites: suites.clone(),
                 components: components.clone(),
                 architectures: Vec::new(),
+                excluded: Vec::new(),
                 signed_by: SignedBy::Default,
                 trusted: false,
                 check_valid_until: true,

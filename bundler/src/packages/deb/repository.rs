@@ -196,9 +196,8 @@ impl Suite<'_> {
     }
 
     fn serves(&self, arch: Arch) -> bool {
-        let (of_repo, of_source) = (&self.repo.archs, &self.source.architectures);
-        (of_repo.is_empty() || of_repo.contains(&arch))
-            && (of_source.is_empty() || of_source.iter().any(|name| name == arch.as_str()))
+        let of_repo = &self.repo.archs;
+        (of_repo.is_empty() || of_repo.contains(&arch)) && self.source.serves(arch.as_str())
     }
 
     fn index(&self, label: &str, release: &Release, signer: Option<&Signer>, text: String) -> Index {

@@ -13,6 +13,8 @@ pub struct Source {
     pub components: Vec<String>,
     /// Debian's names; empty: any.
     pub architectures: Vec<String>,
+    /// Those that it is not asked for, whatever stands above.
+    pub excluded: Vec<String>,
     pub signed_by: SignedBy,
     /// Accepted without a signature.
     pub trusted: bool,
@@ -47,11 +49,17 @@ impl Source {
             suites: Vec::new(),
             components: Vec::new(),
             architectures: Vec::new(),
+            excluded: Vec::new(),
             signed_by: SignedBy::Default,
             trusted: false,
             check_valid_until: true,
             place,
         }
+    }
+
+    pub fn serves(&self, architecture: &str) -> bool {
+        let names = |list: &[String]| list.iter().any(|name| name == architecture);
+        (self.architectures.is_empty() || names(&self.architectures)) && !names(&self.excluded)
     }
 
     fn check(self) -> Result<Self, BadSource> {
@@ -96,7 +104,7 @@ pub fn parse_list(file: &Path, text: &str) -> Result<Vec<Source>, BadSource> {
         for option in options.split_whitespace() {
             let (key, value) = option.split_once('=').ok_or_else(|| malformed("an option is `key=value`"))?;
             let values = value.split(',').map(str::to_string);
-            set_option(&mut source, key.trim_end_matches(['+', '-']), values.collect());
+            set_option(&mut source, key, values.collect());
         }
         let mut words = rest.split_whitespace().map(str::to_string);
         source.urls.extend(words.next());
@@ -127,9 +135,13 @@ pub fn parse_deb822(file: &Path, text: &str) -> Result<Vec<Source>, BadSource> {
         }
         let mut source = Source::new(format!("{}:{line}", file.display()));
         (source.suites, source.components) = (words("Suites"), words("Components"));
-        for (key, field) in
-            [("arch", "Architectures"), ("trusted", "Trusted"), ("check-valid-until", "Check-Valid-Until")]
-        {
+        for (key, field) in [
+            ("arch", "Architectures"),
+            ("arch+", "Architectures-Add"),
+            ("arch-", "Architectures-Remove"),
+            ("trusted", "Trusted"),
+            ("check-valid-until", "Check-Valid-Until"),
+        ] {
             if get(field).is_some() {
                 set_option(&mut source, key, words(field));
             }
@@ -159,6 +171,10 @@ fn set_option(source: &mut Source, key: &str, values: Vec<String>) {
     let first = values.first().map_or("", String::as_str);
     match key {
         "arch" => source.architectures = values,
+        // Without a list of its own it serves any already.
+        "arch+" if source.architectures.is_empty() => {}
+        "arch+" => source.architectures.extend(values),
+        "arch-" => source.excluded.extend(values),
         "trusted" => source.trusted = is_true(first),
         "check-valid-until" => source.check_valid_until = is_true(first),
         "signed-by" => {
@@ -232,6 +248,30 @@ mod tests {
         assert_eq!(first.signed_by, SignedBy::Files(vec!["/k.gpg".into()]));
         assert!(first.trusted && !first.check_valid_until);
         assert_eq!(sources[1].suites, ["./"]);
+    }
+
+    #[test]
+    fn architectures_are_set_added_and_taken_away() {
+        let served = |source: &Source| ["amd64", "arm64"].map(|name| source.serves(name));
+        for (options, expected) in [
+            ("arch=amd64", [true, false]),
+            ("arch+=arm64", [true, true]),
+            ("arch=amd64 arch+=arm64", [true, true]),
+            ("arch-=i386", [true, true]),
+            ("arch-=i386,arm64", [true, false]),
+            ("arch=amd64,arm64 arch-=amd64", [false, true]),
+        ] {
+            let line = format!("deb [{options}] http://a/ sid main\n");
+            let sources = parse_list(Path::new("s.list"), &line).unwrap();
+            assert_eq!(served(&sources[0]), expected, "{options}");
+        }
+        let stanza = "Types: deb\nURIs: http://a/\nSuites: s\nComponents: main\n";
+        for (field, expected) in
+            [("Architectures-Remove: i386 arm64", [true, false]), ("Architectures-Add: arm64", [true, true])]
+        {
+            let sources = parse_deb822(Path::new("a.sources"), &format!("{stanza}{field}\n")).unwrap();
+            assert_eq!(served(&sources[0]), expected, "{field}");
+        }
     }
 
     #[test]
