@@ -301,3 +301,28 @@ async fn a_redirect_does_not_take_the_credentials_along() {
     assert!(!asked.is_empty());
     assert!(asked.iter().all(|asked| asked.header("authorization").is_none()));
 }
+
+#[tokio::test]
+async fn a_host_that_is_redirected_to_cannot_ask_for_the_credentials() {
+    let Some(stage) = Stage::new().await else { return };
+    for redirected in ["/blobs/", "/manifests/"] {
+        let thief = stage.proxy(|_, _| Act::Say(200, vec![], b"{\"token\": \"t\"}".to_vec()));
+        let realm = format!("www-authenticate: Bearer realm=\"http://{}/token\"", thief.address);
+        let storage = stage.proxy(move |_, _| Act::Say(401, vec![realm.clone()], vec![]));
+        let to = storage.address.clone();
+        let proxy = stage.proxy(move |asked, _| match asked.path.contains(redirected) {
+            true => Act::Say(307, vec![format!("location: http://{to}{}", asked.path)], vec![]),
+            false => Act::Pass,
+        });
+        let bench = Bench::new();
+        let config = bench.path().join("config.json");
+        let auths = serde_json::json!({"auths": {proxy.address.as_str(): {"auth": "YWxpY2U6c2VjcmV0"}}});
+        std::fs::write(&config, auths.to_string()).unwrap();
+        let mut registries = plain(&[&proxy.address]);
+        registries.credentials = Credentials::from_files([config]);
+        let error = pull(&bench, &proxy.address, &registries).await.unwrap_err();
+        assert!(error.to_string().contains(&format!("`http://{}/", storage.address)), "{error}");
+        assert!(error.to_string().contains("answered 401"), "{error}");
+        assert!(thief.asked().is_empty(), "{redirected}: told {:?}", thief.asked());
+    }
+}

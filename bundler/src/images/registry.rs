@@ -2,7 +2,8 @@
 //!
 //! The steps of the token protocol (distribution spec, "token authentication"):
 //! 1. ask without credentials, or with the token that served this repository last;
-//! 2. a 401 says what the server wants: a password, or a token and where to get one;
+//! 2. a 401 says what the server wants: a password, or a token and where to get one; that of
+//!    another host, to which the server has sent us on, is an error like any other;
 //! 3. get the token, with the user's credentials if there are any, else anonymously;
 //! 4. ask again, once. A second 401 means no.
 //!
@@ -125,6 +126,9 @@ impl Registry {
             if response.status != 401 {
                 return Ok(response);
             }
+            if !self.is_home(&response.url) {
+                return Ok(response.success()?);
+            }
             let granted = match fresh {
                 true => None,
                 false => self.authorise(repository, &scope, &response.headers, used.as_ref()).await?,
@@ -148,6 +152,7 @@ impl Registry {
         let scope = scope(repository, Access::Pull);
         let mut used = self.token(&scope).await;
         let counted = Counted { inner: progress, bytes: AtomicU64::new(0) };
+        let is_home = |url: &str| Url::parse(url).is_ok_and(|url| self.is_home(&url));
         // How far the download was when it got a token of its own.
         let mut renewed_at = None;
         loop {
@@ -155,7 +160,7 @@ impl Registry {
                 self.carry(&mut download.headers, &url, used.as_ref());
             }
             let headers = match self.http.download(&download, cache, &counted).await {
-                Err(HttpError::Status { status: 401, headers, .. }) => headers,
+                Err(HttpError::Status { status: 401, headers, url, .. }) if is_home(&url) => headers,
                 other => return Ok(other?),
             };
             let bytes = counted.bytes.load(Ordering::Relaxed);
@@ -181,12 +186,16 @@ impl Registry {
     /// be sent on to some other host.
     fn carry(&self, headers: &mut HeaderMap, url: &Url, token: Option<&HeaderValue>) {
         headers.remove(header::AUTHORIZATION);
-        let home = self.endpoint.url("", "");
         if let Some(token) = token
-            && url.origin() == home.origin()
+            && self.is_home(url)
         {
             headers.insert(header::AUTHORIZATION, token.clone());
         }
+    }
+
+    /// Is this the registry itself? No other host may say where its credentials go.
+    fn is_home(&self, url: &Url) -> bool {
+        url.origin() == self.endpoint.url("", "").origin()
     }
 
     /// Steps 2 and 3. `stale` is what the server has just refused; if another download got a
