@@ -8,7 +8,7 @@ use crate::http::{self, Download};
 use crate::images::{Reference, Registries, Wanted};
 use crate::lock::LockedAddon;
 use crate::manifest::{AddonImages, AddonRequest, From, Manifest};
-use crate::{Tools, images};
+use crate::{Tools, files, images};
 use eggo_bundles::{Arch, Digest, Role};
 use std::collections::BTreeMap;
 
@@ -179,6 +179,10 @@ async fn addon_bytes(
             let path = manifest.resolve(&text);
             let unreadable = |source| Error::ReadAddon { path: path.clone(), source };
             let bytes = std::fs::read(&path).map_err(unreadable)?;
+            let found = Digest::of(&bytes);
+            if let Some(expected) = request.checksum.filter(|expected| *expected != found) {
+                return Err(files::Error::WrongDigest { path, expected, found }.into());
+            }
             tools.cache.store_bytes(&bytes)?;
             Ok((bytes, None, Some(text)))
         }

@@ -137,6 +137,20 @@ fn the_wrong_key_and_a_changed_byte_are_exit_3() {
 }
 
 #[test]
+fn a_local_addon_must_have_its_checksum() {
+    let world = World::new();
+    let text = "kind: ConfigMap\ndata: {}\n";
+    world.write("addon.yaml", text);
+    let manifest = |sha256: &str| {
+        format!("name: n\nversion: 1\naddons: [{{name: a, path: addon.yaml, sha256: {sha256}}}]\n")
+    };
+    world.write("m.yaml", manifest(&"0".repeat(64)));
+    insta::assert_snapshot!(world.transcript(&["lock", "-m", "m.yaml"]));
+    world.write("m.yaml", manifest(&eggo_bundles::Digest::of(text.as_bytes()).hex()));
+    world.done(&["lock", "-m", "m.yaml"]);
+}
+
+#[test]
 fn a_stale_lock_is_refused_or_renewed() {
     let world = local();
     insta::assert_snapshot!(world.transcript(&build_with(&["--locked"])));
