@@ -79,6 +79,11 @@ impl Download {
             (None, None) => "nowhere".to_string(),
         }
     }
+
+    /// May what came from `url` be continued later?
+    fn is_continued_at(&self, url: &Url) -> bool {
+        self.sha256.is_some() || self.urls.first() == Some(url)
+    }
 }
 
 impl Http {
@@ -132,6 +137,9 @@ impl Http {
     ) -> Result<(Digest, Url), Error> {
         let mut errors = Vec::new();
         for url in &download.urls {
+            if !download.is_continued_at(url) {
+                partial.restart()?;
+            }
             match self.try_mirror(download, url, partial, progress, task).await {
                 Ok(sha256) => return Ok((sha256, url.clone())),
                 // Our own disk, or our own wish: no mirror can help.
@@ -203,6 +211,11 @@ impl Http {
         let answer = self.open(&request).await.map_err(passing)?;
         let mut inner = answer.inner;
         match inner.status().as_u16() {
+            206 if download.sha256.is_none() && is_other_version(inner.headers(), partial) => {
+                partial.restart()?;
+                let reason = "it changed while it was fetched".to_string();
+                return Err(passing(Error::Unreachable { url: shown(url), reason }));
+            }
             206 if range_start(inner.headers()) == Some(partial.length()) => {}
             200 => partial.restart()?,
             // Nothing is missing, or the file is shorter than what we have: the check decides.
@@ -231,7 +244,11 @@ impl Http {
                 });
             }
         }
-        partial.remember_validator(validator(inner.headers()))?;
+        // The rest of a file may come without its date: it keeps the one that it began with.
+        if partial.length() == 0 {
+            let validator = validator(inner.headers()).filter(|_| download.is_continued_at(url));
+            partial.remember_validator(validator)?;
+        }
         let limit = download.limit();
         let too_large = || match download.size {
             Some(expected) => {
@@ -340,6 +357,17 @@ fn validator(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let strong = text(header::ETAG).filter(|etag| !etag.starts_with("W/"));
     strong.or_else(|| text(header::LAST_MODIFIED)).map(str::to_string)
+}
+
+/// Is the answer part of another version than what we have? A strong etag must be repeated
+/// with every part, a date need not be.
+fn is_other_version(headers: &HeaderMap, partial: &Partial) -> bool {
+    let Some(known) = partial.validator() else { return false };
+    let found = |name| headers.get(name).map(HeaderValue::as_bytes);
+    match known.starts_with('"') {
+        true => found(header::ETAG) != Some(known.as_bytes()),
+        false => found(header::LAST_MODIFIED).is_some_and(|date| date != known.as_bytes()),
+    }
 }
 
 fn range_start(headers: &HeaderMap) -> Option<u64> {

@@ -92,6 +92,51 @@ async fn without_a_digest_only_the_same_version_is_continued() {
 }
 
 #[tokio::test]
+async fn without_a_digest_the_rest_of_another_version_is_not_appended() {
+    let old = content();
+    let new: Vec<u8> = old.iter().map(|byte| byte ^ 1).collect();
+    let date = |day: u32| format!("Mon, {day} Nov 2026 10:00:00 GMT");
+    for (header, before, after) in
+        [("etag", "\"old\"".to_string(), "\"new\"".to_string()), ("last-modified", date(16), date(23))]
+    {
+        let (first, second) = (old.clone(), new.clone());
+        // It does not care for `If-Range`.
+        let server = Server::start(move |asked| match asked.before {
+            0 => Answer::new(200, &first[..]).header(header, &before).cut(5000),
+            1 => Answer::new(206, &second[5000..])
+                .header("content-range", "bytes 5000-799999/800000")
+                .header(header, &after),
+            _ => Answer::new(200, &second[..]).header(header, &after),
+        });
+        let (_folder, cache) = cache();
+        let wanted = Download::new("x", vec![http::url(&server.url("/f")).unwrap()]);
+        let got = client().download(&wanted, &cache, &Silent).await.unwrap();
+        assert!(std::fs::read(got.path).unwrap() == new, "{header}: two versions in one file");
+        assert_eq!(server.asked()[2].header("range"), None);
+    }
+}
+
+#[tokio::test]
+async fn without_a_digest_one_mirror_does_not_continue_another() {
+    let old = content();
+    let new: Vec<u8> = old.iter().map(|byte| byte ^ 1).collect();
+    let second = new.clone();
+    let first = Server::start(move |asked| match asked.before {
+        0 => Answer::file(asked, &old, "\"same\"").cut(5000),
+        _ => Answer::new(404, "gone"),
+    });
+    let other = Server::start(move |asked| match asked.before {
+        0 => Answer::file(asked, &second, "\"same\"").cut(7000),
+        _ => Answer::file(asked, &second, "\"same\""),
+    });
+    let (_folder, cache) = cache();
+    let urls = [first.url("/f"), other.url("/f")].map(|url| http::url(&url).unwrap());
+    let got = client().download(&Download::new("x", urls.to_vec()), &cache, &Silent).await.unwrap();
+    assert!(std::fs::read(got.path).unwrap() == new, "two files in one");
+    assert!(other.asked().iter().all(|asked| asked.header("range").is_none()));
+}
+
+#[tokio::test]
 async fn mirrors_are_tried_in_order_and_the_wrong_file_is_not_taken() {
     let body = content();
     let served = body.clone();
