@@ -104,7 +104,10 @@ fn check_addon<T: Readable>(
 ) -> Result<(), eggo_bundles::Error> {
     let mut bytes = Vec::new();
     let read = bundle.read(item)?.take(MAX_ADDON).read_to_end(&mut bytes);
-    read.map_err(|source| eggo_bundles::Error::Io { path: bundle.path().to_path_buf(), source })?;
+    read.map_err(|error| match error.downcast() {
+        Ok(bundle) => bundle,
+        Err(source) => eggo_bundles::Error::Io { path: bundle.path().to_path_buf(), source },
+    })?;
     let discovery = match addons::discover(&item.path, &bytes) {
         Ok(discovery) => discovery,
         Err(error) => {

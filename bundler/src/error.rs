@@ -55,7 +55,7 @@ pub enum Error {
     #[error("the bundle would not be sound: {0}")]
     Index(#[from] BadIndex),
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Write(WriteError),
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]
@@ -74,6 +74,17 @@ impl Error {
         move |error| match error.downcast() {
             Ok(bundle) => Error::Bundle(bundle),
             Err(source) => Error::Release { path, source },
+        }
+    }
+}
+
+impl From<WriteError> for Error {
+    /// What is wrong with the bundle that content is taken from is told as that.
+    fn from(error: WriteError) -> Self {
+        let WriteError::Content { path, file, source } = error else { return Error::Write(error) };
+        match source.downcast() {
+            Ok(bundle) => Error::Bundle(bundle),
+            Err(source) => Error::Write(WriteError::Content { path, file, source }),
         }
     }
 }

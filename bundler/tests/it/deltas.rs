@@ -1,6 +1,6 @@
 //! What people see of a delta: what it carries, and what it wants its parent for.
 
-use crate::build::local;
+use crate::build::{local, noise};
 use crate::world::{AMD64, World, elf};
 
 const DELTA: [&str; 9] =
@@ -76,4 +76,31 @@ fn what_a_delta_lacks_is_in_its_parent() {
     let both = world.done(&[&["extract", "delta.tar.gz", "-o", "y"], &on_parent[..]].concat());
     assert!(!both.stderr.contains("parent"), "{}", both.stderr);
     assert_eq!(world.read("y/arm64/file/net.conf"), b"shared by both");
+}
+
+/// A file that was damaged on its way is not to be trusted, whatever is done with it.
+#[test]
+fn damaged_content_is_exit_3() {
+    let world = changed();
+    let noise: String = noise(30_000).iter().map(|byte| format!("{byte:02x}")).collect();
+    world.write("addon.yaml", format!("kind: ConfigMap\ndata: {{}}\n# {noise}\n"));
+    world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "new.tar.gz"]);
+    world.done(&DELTA);
+    // Most of both is the addon.
+    for name in ["new.tar.gz", "delta.tar.gz"] {
+        let mut bytes = world.read(name);
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        world.write(&format!("bad-{name}"), bytes);
+    }
+    for arguments in [
+        &["check", "bad-new.tar.gz", "--pubkey", "key.pub"][..],
+        &["merge", "old.tar.gz", "bad-delta.tar.gz", "-o", "merged.tar.gz", "--pubkey", "key.pub"],
+        &["diff", "old.tar.gz", "bad-new.tar.gz", "-o", "d.tar.gz", "--key", "key"],
+    ] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, 3, "{arguments:?}\n{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("is damaged"), "{}", ran.stderr);
+    }
+    assert!(!world.path("merged.tar.gz").exists() && !world.path("d.tar.gz").exists());
 }
