@@ -115,6 +115,19 @@ async fn a_flipped_bit_is_found_and_nothing_wrong_is_kept() {
 }
 
 #[tokio::test]
+async fn a_damaged_config_in_the_cache_is_fetched_again() {
+    let Some(stage) = Stage::new().await else { return };
+    let at = &stage.registry.address;
+    let locked = pull(&stage.bench, at, &plain(&[at])).await.unwrap();
+    let config = stage.bench.cache.path(&locked[0].config.sha256);
+    let mut bytes = std::fs::read(&config).unwrap();
+    bytes[5] ^= 1;
+    std::fs::write(&config, bytes).unwrap();
+    assert_eq!(pull(&stage.bench, at, &plain(&[at])).await.unwrap(), locked);
+    assert!(whole(&stage.bench, &locked));
+}
+
+#[tokio::test]
 async fn a_wrong_manifest_is_refused() {
     let Some(stage) = Stage::new().await else { return };
     let proxy = stage.proxy(|asked, _| match asked.path.contains("/manifests/sha256:") {

@@ -138,6 +138,18 @@ async fn a_fetch_reads_the_archive_again_and_notices_a_change() {
     let error = images::fetch(&locked, &registries, bench.path(), empty.tools()).await.unwrap_err();
     let text = Report::from(error).to_string();
     assert!(text.contains("has changed since it was locked") && text.contains("eggo-bundle lock"), "{text}");
+
+    // What cannot be read, or written, has not changed.
+    std::fs::remove_file(&gone).unwrap();
+    std::fs::create_dir(&gone).unwrap();
+    let error = images::fetch(&locked, &registries, bench.path(), empty.tools()).await.unwrap_err();
+    assert!(error.to_string().contains("cannot be read to its end"), "{error}");
+    let blocked = Bench::new_in(&bench);
+    let temporary = blocked.cache.path(&Digest::of(b"")).ancestors().nth(3).unwrap().join("tmp");
+    std::fs::remove_dir_all(&temporary).unwrap();
+    std::fs::write(&temporary, "in the way").unwrap();
+    let error = images::fetch(&locked, &registries, bench.path(), blocked.tools()).await.unwrap_err();
+    assert!(error.to_string().contains("cannot write to the cache"), "{error}");
 }
 
 #[tokio::test]

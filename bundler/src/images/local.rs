@@ -130,7 +130,10 @@ impl<'a> Local<'a> {
             Files::Archive(files) => files.values().find(|stored| stored.sha256 == *digest).map(|s| s.sha256),
             Files::Folder => {
                 let file = self.path.join(&name);
-                let mut reader = std::fs::File::open(&file).map_err(|_| missing())?;
+                let mut reader = std::fs::File::open(&file).map_err(|source| match source.kind() {
+                    std::io::ErrorKind::NotFound => missing(),
+                    _ => crate::cache::Error::Content { source }.into(),
+                })?;
                 Some(self.cache.store(&mut reader, limit)?.0)
             }
         };

@@ -25,8 +25,8 @@ pub use push::{Artifact, ArtifactFile, Pushed, push};
 pub use reference::{BadReference, Reference};
 pub use registries::Registries;
 
-use crate::Tools;
 use crate::lock::{Blob, LockedImage};
+use crate::{Tools, cache};
 use eggo_bundles::{Arch, Digest, Role};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use local::Local;
@@ -179,9 +179,20 @@ async fn lock_local(
 fn fetch_local(image: &LockedImage, blobs: &[Blob], path: &Path, tools: Tools<'_>) -> Result<(), Error> {
     let local = Local::open(path, tools)?;
     for blob in blobs {
-        if local.fetch(blob).is_err() || !tools.cache.contains(&blob.sha256, blob.size) {
-            let (image, arch) = (image.name.clone(), image.arch);
-            return Err(Error::Changed { path: path.into(), image, arch });
+        match local.fetch(blob) {
+            Ok(()) if tools.cache.contains(&blob.sha256, blob.size) => {}
+            // Our own disk, or one that cannot be read: that says nothing of what is in it.
+            Err(Error::Cache(cache::Error::Content { source })) => {
+                let reason = format!("it cannot be read to its end: {source}");
+                return Err(Error::Local { path: path.into(), reason });
+            }
+            Err(error @ Error::Cache(cache::Error::Write { .. } | cache::Error::Read { .. })) => {
+                return Err(error);
+            }
+            _ => {
+                let (image, arch) = (image.name.clone(), image.arch);
+                return Err(Error::Changed { path: path.into(), image, arch });
+            }
         }
     }
     Ok(())

@@ -213,10 +213,15 @@ impl Documents for Repository<'_> {
             return Err(Error::Document { image: self.image.clone(), problem });
         }
         let media_type = descriptor.media_type.clone();
-        self.fetch(&Blob { sha256, size: descriptor.size, media_type }, &eggo_bundles::progress::Silent)
-            .await?;
-        let bytes = self.cache.read(&sha256, MAX_CONFIG)?;
-        bytes.ok_or_else(|| self.lost(vec![format!("blob `{sha256}` vanished from the cache")]))
+        let blob = Blob { sha256, size: descriptor.size, media_type };
+        // A damaged one in the cache is noticed, and dropped, when it is read: then a second time.
+        for _ in 0..2 {
+            self.fetch(&blob, &eggo_bundles::progress::Silent).await?;
+            if let Some(bytes) = self.cache.read(&sha256, MAX_CONFIG)? {
+                return Ok(bytes);
+            }
+        }
+        Err(self.lost(vec![format!("blob `{sha256}` vanished from the cache")]))
     }
 }
 
