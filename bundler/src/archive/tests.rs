@@ -178,4 +178,31 @@ fn large_members_and_long_names_are_within_bounds() {
     assert_eq!(read(file.path()).unwrap().len(), 5);
     // A visitor may leave members unread.
     walk(file.path(), &mut |_, _| Ok(())).unwrap();
+
+fn a_damaged_member_of_a_zip_is_noticed() {
+    use std::io::Write;
+    for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+        let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default().compression_method(method);
+        zip.start_file("bin/tool", options).unwrap();
+        zip.write_all(b"#!/bin/sh\necho hello\n").unwrap();
+        let good = zip.finish().unwrap().into_inner();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &good).unwrap();
+        read(file.path()).unwrap();
+        // Right behind the local header and the name.
+        let mut bad = good.clone();
+        bad[30 + "bin/tool".len() + 6] ^= 1;
+        std::fs::write(file.path(), &bad).unwrap();
+        assert!(read(file.path()).is_err(), "{method}");
+        // The sizes that the header and the directory declare: one byte less than there is.
+        let mut short = good;
+        let directory = short.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
+        for place in [22, directory + 24] {
+            assert_eq!(short[place], 21);
+            short[place] = 20;
+        }
+        std::fs::write(file.path(), &short).unwrap();
+        assert!(read(file.path()).is_err(), "{method}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Census, Fault, MAX_MEMBERS, MAX_PATH, MemberKind, Visit, refuse};
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 
 const FILE_TYPE: u32 = 0o170_000;
 const SYMLINK: u32 = 0o120_000;
@@ -40,8 +40,37 @@ pub fn walk(file: File, budget: u64, visit: &mut Visit<'_>) -> Result<(), Fault>
             _ => return refuse(format!("`{raw}` is neither file, folder nor link")),
         };
         if let Some(member) = census.admit(&raw, mode, kind)? {
-            visit(&member, &mut entry.take(size)).map_err(Fault::Visitor)?;
+            visit(&member, &mut Declared { content: entry, left: size }).map_err(Fault::Visitor)?;
         }
     }
     Ok(())
+}
+
+/// As many bytes as a member declares. The read behind the last of them is passed on too: that is
+/// where its checksum is compared.
+struct Declared<R> {
+    content: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Declared<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wrong = |reason| Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.left == 0 {
+            return match self.content.read(&mut [0])? {
+                0 => Ok(0),
+                _ => wrong("a member is longer than it declares"),
+            };
+        }
+        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let read = self.content.read(&mut buffer[..most])?;
+        if read == 0 {
+            return wrong("a member is shorter than it declares");
+        }
+        self.left -= read as u64;
+        Ok(read)
+    }
 }
