@@ -5,7 +5,7 @@ use crate::files::{self, Local};
 use crate::http::{self, Download};
 use crate::lock::{Lock, LockedPackage};
 use crate::manifest::Manifest;
-use crate::packages::{proof, rpm};
+use crate::packages::{proof, rpm, users::Users};
 use crate::{Tools, cache::Cache, images, wanted};
 use eggo_bundles::{Content, Digest, Item, Store};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -28,7 +28,7 @@ pub struct Sources<'a> {
 pub async fn fetch<'a>(manifest: &Manifest, lock: &Lock, tools: Tools<'a>) -> Result<Sources<'a>, Error> {
     let locked: Vec<_> = lock.all_files().cloned().collect();
     let local = files::fetch(manifest, &locked, tools).await?;
-    packages(&lock.packages, tools).await?;
+    packages(manifest, &lock.packages, tools).await?;
     let signers = rpm::proof::prove(manifest, &lock.packages, tools).await?;
     let registries = wanted::registries(manifest);
     images::fetch(&lock.images, &registries, &manifest.resolve(""), tools).await?;
@@ -38,13 +38,14 @@ pub async fn fetch<'a>(manifest: &Manifest, lock: &Lock, tools: Tools<'a>) -> Re
     Ok(Sources { cache: tools.cache, local, generated: HashMap::new(), signers })
 }
 
-async fn packages(locked: &[LockedPackage], tools: Tools<'_>) -> Result<(), Error> {
+async fn packages(manifest: &Manifest, locked: &[LockedPackage], tools: Tools<'_>) -> Result<(), Error> {
+    let users = &Users::of(manifest);
     // A package of every arch is locked once for each of ours, and fetched once.
     let mut seen = std::collections::HashSet::new();
     let wanted = locked.iter().filter(|package| seen.insert(package.sha256));
     let work = wanted.map(|package| async move {
         let urls = std::iter::once(&package.url).chain(&package.mirrors);
-        let urls = urls.map(|text| http::url(text)).collect::<Result<Vec<_>, _>>()?;
+        let urls = urls.map(|text| http::url(&users.add_to(text))).collect::<Result<Vec<_>, _>>()?;
         let label = format!("{} {}", package.name, package.architecture);
         let download = Download::new(label, urls).expect(Some(package.sha256), Some(package.size));
         tools.http.ensure(&download, tools.cache, tools.progress).await?;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::lock::{Lock, LockedAddon, LockedPackage};
-use crate::{files, images};
+use crate::{files, http, images};
 use eggo_bundles::index::Source;
 use eggo_bundles::{Arch, Digest, Index, Item, Kind};
 use std::collections::{BTreeMap, HashMap};
@@ -35,7 +35,7 @@ fn addons(lock: &Lock) -> Vec<Item> {
     let item = |addon: &LockedAddon, arch: Arch| Item {
         name: addon.name.clone(),
         version: lock.version.clone(),
-        source: Source { url: addon.url.clone(), ..Source::default() },
+        source: Source { url: addon.url.as_deref().map(http::recorded), ..Source::default() },
         ..Item::new(arch, Kind::Addon, &format!("{}.yaml", addon.name), addon.sha256, addon.size)
     };
     lock.addons.iter().flat_map(|addon| lock.archs.iter().map(move |arch| item(addon, *arch))).collect()
@@ -59,7 +59,7 @@ fn packages(locked: &[LockedPackage], signers: &HashMap<Digest, String>) -> Vec<
             roles: package.roles.clone(),
             requires,
             source: Source {
-                url: Some(package.url.clone()),
+                url: Some(http::recorded(&package.url)),
                 repo: Some(package.repo.clone()),
                 key: package.key.clone().or_else(|| signers.get(&package.sha256).cloned()),
             },

@@ -193,7 +193,7 @@ async fn addon_bytes(
                 Download::new(request.name.clone(), urls).expect(expected, None).at_most(MAX_ADDON);
             let downloaded = tools.http.download(&download, tools.cache, tools.progress).await?;
             let bytes = tools.cache.read(&downloaded.sha256, MAX_ADDON)?.unwrap_or_default();
-            Ok((bytes, texts.into_iter().next(), None))
+            Ok((bytes, texts.first().map(|text| http::recorded(text)), None))
         }
     }
 }

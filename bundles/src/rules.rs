@@ -7,6 +7,7 @@ use crate::index::{FORMAT, Index, Item, Kind};
 use crate::{Arch, Digest, dst, entries};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 /// An index is no longer than this.
 pub const LONGEST_INDEX: u64 = 64 << 20;
@@ -84,6 +85,8 @@ pub enum BadItem {
     OtherSize(String),
     #[error("it lies under the digest of other content")]
     Misnamed,
+    #[error("the url it comes from has a user or password in it")]
+    UserInUrl,
     #[error(transparent)]
     Dst(dst::BadDst),
 }
@@ -149,6 +152,20 @@ pub fn check_path(path: &str) -> Result<(), BadItem> {
     Ok(())
 }
 
+/// Where a url has a user or password, with the `@` behind it. Nothing that leaves the machine
+/// may have one.
+pub fn user_in_url(url: &str) -> Option<Range<usize>> {
+    let (scheme, rest) = url.split_once("://")?;
+    // Of a file's url all that follows is its path.
+    if scheme.eq_ignore_ascii_case("file") {
+        return None;
+    }
+    let rest = rest.trim_start_matches(['/', '\\']);
+    let authority = rest.split(['/', '\\', '?', '#']).next()?;
+    let (start, length) = (url.len() - rest.len(), authority.rfind('@')? + 1);
+    Some(start..start + length)
+}
+
 /// A path as it may be printed, whoever wrote it.
 pub fn printable(path: &str) -> String {
     let shown: String = path.chars().take(200).collect();
@@ -185,6 +202,9 @@ fn check_item(item: &Item) -> Result<(), BadItem> {
     let blob = item.path.strip_prefix(&room).and_then(|path| path.strip_prefix("blobs/sha256/"));
     if item.kind == Kind::Image && blob.is_some_and(|name| name != item.sha256.hex()) {
         return Err(BadItem::Misnamed);
+    }
+    if item.source.url.as_deref().is_some_and(|url| user_in_url(url).is_some()) {
+        return Err(BadItem::UserInUrl);
     }
     Ok(())
 }
@@ -278,6 +298,7 @@ fn check_carried(index: &Index) -> Result<(), BadIndex> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::Source;
     use crate::index::tests::item;
 
     fn index(items: Vec<Item>) -> Index {
@@ -339,6 +360,22 @@ mod tests {
         );
         let blob = format!("amd64/image/blobs/sha256/{}", Digest::of(b"y"));
         assert!(problem(vec![item(&blob, b"x")]).contains("digest of other content"));
+    }
+
+    #[test]
+    fn no_url_has_a_user_or_password() {
+        let from = |url: &str| {
+            let source = Source { url: Some(url.to_string()), ..Source::default() };
+            check(&index(vec![Item { source, ..item("amd64/bin/a", b"") }]))
+        };
+        for url in ["https://h/a@b", "https://h?q=a@b", "file:///a@b/c", "a@b", "http://h:80/x", ""] {
+            assert_eq!(from(url), Ok(()), "{url}");
+        }
+        for url in ["https://u:p@h/x", "https://u@h", "http://u:p@q@h/x", "HTTPS:///u@h", "http://@h/"] {
+            let problem = from(url).unwrap_err().to_string();
+            assert_eq!(problem, "entry `amd64/bin/a`: the url it comes from has a user or password in it");
+        }
+        assert_eq!(user_in_url("http://u:p@q@h/x@y"), Some(7..13));
     }
 
     #[test]

@@ -178,7 +178,9 @@ fn large_members_and_long_names_are_within_bounds() {
     assert_eq!(read(file.path()).unwrap().len(), 5);
     // A visitor may leave members unread.
     walk(file.path(), &mut |_, _| Ok(())).unwrap();
+}
 
+#[test]
 fn a_damaged_member_of_a_zip_is_noticed() {
     use std::io::Write;
     for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {

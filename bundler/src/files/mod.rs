@@ -108,8 +108,9 @@ async fn obtain(
     };
     let (source, is_local) = match &request.from {
         From::Urls(templates) => {
-            let mut urls: Vec<String> = templates.iter().map(expand).collect();
+            let urls: Vec<String> = templates.iter().map(expand).collect();
             let parsed = urls.iter().map(|text| http::url(text)).collect::<Result<Vec<_>, _>>()?;
+            let mut urls: Vec<String> = urls.iter().map(|text| http::recorded(text)).collect();
             file.url = Some(urls.remove(0));
             file.mirrors = urls;
             let label = format!("{} {arch}", request.name);
@@ -159,7 +160,7 @@ fn item(file: &LockedFile, content: &Content) -> Item {
         dst,
         mode: content.link.is_none().then_some(content.mode),
         link: content.link.clone(),
-        source: Source { url: file.url.clone(), ..Source::default() },
+        source: Source { url: file.url.as_deref().map(http::recorded), ..Source::default() },
         ..Item::new(file.arch, file.kind, &content.path, content.sha256, content.size)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::cache;
 use eggo_bundles::Digest;
+use eggo_bundles::rules::user_in_url;
 use eggo_terminal::{Explain, Size};
 use reqwest::header::HeaderMap;
 use std::path::PathBuf;
@@ -92,6 +93,15 @@ fn said(body: &str) -> String {
     }
     let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
     format!(": {line}")
+}
+
+/// The text of a url, or of a template of one, as it may be recorded: without user and password.
+pub fn recorded(text: &str) -> String {
+    let mut text = text.to_string();
+    if let Some(user) = user_in_url(&text) {
+        text.replace_range(user, "");
+    }
+    text
 }
 
 /// A url as it may be printed: without user and password.

@@ -11,7 +11,7 @@ mod retry;
 mod route;
 
 pub use download::{Download, Downloaded};
-pub use error::{Error, shown};
+pub use error::{Error, recorded, shown};
 pub use metadata::{Freshness, Metadata};
 pub use reqwest::Method;
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -259,6 +259,11 @@ impl Http {
             }
             if !same_origin(&url, &next) {
                 forget_credentials(&mut headers);
+                // A form that asks for a token holds the one that it is asked with.
+                if method == Method::POST && matches!(body, Body::Bytes(_)) {
+                    let reason = "with what was sent, to another host".to_string();
+                    return Err(Error::Redirect { url: shown(&url), reason });
+                }
             }
             url = next;
         }

@@ -1,5 +1,6 @@
 //! What a manifest asks for, a line for each thing: equal lines, equal wishes.
 
+use crate::http::recorded;
 use crate::manifest::{AddonImages, AddonRequest, Baseline, Checksums, FileRequest, From};
 use crate::manifest::{ImageRequest, Manifest, Repo, RepoSource};
 use eggo_bundles::Role;
@@ -35,6 +36,7 @@ fn repo(repo: &Repo) -> String {
     let mut line = format!("repo {}", repo.name);
     let mut say = |word: &str, values: &[String]| {
         if !values.is_empty() {
+            let values: Vec<String> = values.iter().map(|value| recorded(value)).collect();
             line.push_str(&format!(" {word} {}", values.join(" ")));
         }
     };
@@ -73,7 +75,7 @@ fn file(file: &FileRequest) -> Vec<String> {
         |template: &crate::manifest::Template, arch| template.expand(&file.name, &file.version, arch);
     let one = |arch| {
         let from = match &file.from {
-            From::Urls(urls) => urls.iter().map(|url| expand(url, arch)).collect::<Vec<_>>().join(" "),
+            From::Urls(urls) => joined(urls.iter().map(|url| expand(url, arch))),
             From::Path(path) => expand(path, arch),
         };
         let mut line = format!("{} {} {} for {arch} from {from}", file.kind, file.name, file.version);
@@ -104,7 +106,7 @@ fn image(image: &ImageRequest) -> String {
 
 fn addon(addon: &AddonRequest) -> String {
     let from = match &addon.from {
-        From::Urls(urls) => urls.iter().map(|url| url.as_str()).collect::<Vec<_>>().join(" "),
+        From::Urls(urls) => joined(urls.iter().map(ToString::to_string)),
         From::Path(path) => path.to_string(),
     };
     let images = match &addon.images {
@@ -115,6 +117,10 @@ fn addon(addon: &AddonRequest) -> String {
     };
     let checksum = addon.checksum.map(|sha256| format!(" sha256 {sha256}")).unwrap_or_default();
     format!("addon {} from {from} images {images}{checksum}", addon.name)
+}
+
+fn joined(urls: impl Iterator<Item = String>) -> String {
+    urls.map(|url| recorded(&url)).collect::<Vec<_>>().join(" ")
 }
 
 fn roles(roles: &[Role]) -> String {

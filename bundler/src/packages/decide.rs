@@ -5,6 +5,7 @@ use super::Error;
 use super::provider::{Need, PackageId, Provider};
 use super::solver::{self, Chosen, Request, Requirer, Solution, Unsolvable};
 use super::version::Relation;
+use crate::http;
 use crate::lock::LockedPackage;
 use crate::manifest::{self, Manifest, PackageRequest};
 use eggo_bundles::index::{Baseline, PackageFormat};
@@ -130,8 +131,9 @@ fn lock_package(
     chosen: &Chosen,
 ) -> Option<LockedPackage> {
     let identity = catalog.identity(id);
-    let mut file = catalog.file(id)?;
-    let url = (!file.urls.is_empty()).then(|| file.urls.remove(0))?;
+    let file = catalog.file(id)?;
+    let mut mirrors = file.urls.iter().map(|url| http::recorded(url));
+    let url = mirrors.next()?;
     let required_by: BTreeSet<String> = chosen
         .required_by
         .iter()
@@ -152,7 +154,7 @@ fn lock_package(
         url,
         sha256: file.sha256,
         size: file.size,
-        mirrors: file.urls,
+        mirrors: mirrors.collect(),
         roles: chosen.roles.iter().copied().collect(),
         required_by: required_by.into_iter().collect(),
         key: file.key,

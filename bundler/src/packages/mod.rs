@@ -11,6 +11,7 @@ pub mod proof;
 pub mod provider;
 pub mod rpm;
 pub mod solver;
+pub mod users;
 
 pub use eggo_bundles::version;
 

@@ -1,6 +1,7 @@
 //! Packages of a small repository: who asked for them, what was misspelt, what a target must have.
 
 use crate::build::noise;
+use crate::server::{Answer, Server};
 use crate::world::World;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
@@ -116,4 +117,52 @@ fn check_refuses_a_damaged_package() {
     let ran = world.run(&["check", "bad.tar.gz", "--pubkey", "key.pub"]);
     assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("is damaged"), "{}", ran.stderr);
+}
+
+/// Serves a folder to alice alone.
+fn guarded(folder: std::path::PathBuf) -> Server {
+    Server::start(move |asked| {
+        if asked.header("authorization") != Some("Basic YWxpY2U6c2VjcmV0") {
+            return Answer::new(401, "");
+        }
+        let name = asked.path.trim_start_matches(['/', '.']);
+        match std::fs::read(folder.join(name)) {
+            Ok(bytes) => Answer::file(asked, &bytes, "\"1\""),
+            Err(_) => Answer::new(404, ""),
+        }
+    })
+}
+
+/// What stands in a url to fetch something stays on this machine.
+#[test]
+fn passwords_in_urls_are_used_and_recorded_nowhere() {
+    let Some(world) = repository() else { return };
+    world.write("repo/tool.conf", "content");
+    world.write("repo/addon.yaml", "kind: ConfigMap\ndata: {}\n");
+    let server = guarded(world.path("repo"));
+    let url = server.url("").replace("http://", "http://alice:secret@");
+    let packages =
+        manifest(&world, "app").replace(&format!("file://{}/", world.path("repo").display()), &url);
+    world.write(
+        "m.yaml",
+        format!(
+            "{packages}files: [{{name: tool.conf, url: ['{url}/none', '{url}/tool.conf'], dst: /etc/kubernetes}}]\n\
+             addons: [{{name: settings, url: '{url}/addon.yaml'}}]\n"
+        ),
+    );
+    let build = ["build", "-m", "m.yaml", "--key", "key", "-o", "b.tar.gz"];
+    world.done(&build);
+    let lock = String::from_utf8(world.read("m.lock")).unwrap();
+    assert!(lock.contains(&server.url("/app_2.0_all.deb")), "{lock}");
+    // Everything is fetched again, by the lock.
+    let first = world.read("b.tar.gz");
+    std::fs::remove_dir_all(world.path("home/.cache")).unwrap();
+    std::fs::remove_file(world.path("b.tar.gz")).unwrap();
+    world.done(&[&build[..], &["--locked"]].concat());
+    assert!(first == world.read("b.tar.gz"));
+    let index = world.done(&["inspect", "b.tar.gz", "--json"]).stdout;
+    let sbom = world.done(&["sbom", "b.tar.gz"]).stdout;
+    for (name, text) in [("lock", lock), ("index", index), ("sbom", sbom)] {
+        assert!(!text.contains("alice") && !text.contains("secret"), "{name}: {text}");
+    }
 }

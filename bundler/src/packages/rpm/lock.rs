@@ -175,6 +175,12 @@ fn unique(places: &[Place]) -> Result<(), Error> {
     }
 }
 
+/// The urls of every rpm repository for `arch` but for those of mirror lists; of what cannot be read, none.
+pub fn own_roots(manifest: &Manifest, arch: Arch) -> Vec<String> {
+    let places = places(manifest, arch).unwrap_or_default();
+    places.iter().flat_map(Place::own_roots).map(|root| root.to_string()).collect()
+}
+
 fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Result<Vec<Place>, Error> {
     let read_error = |source| Error::Read { repo: repo.name.clone(), file: file.to_string(), source };
     let text = std::fs::read_to_string(manifest.resolve(file)).map_err(read_error)?;

@@ -17,5 +17,5 @@ mod words;
 pub mod world;
 pub mod xml;
 
-pub use lock::lock;
+pub use lock::{lock, own_roots};
 pub use suffice::suffices;

@@ -230,8 +230,7 @@ impl Place {
         }
         let mut roots = Vec::new();
         for text in &texts {
-            let text = if text.ends_with('/') { text.clone() } else { format!("{text}/") };
-            roots.push(self.url(&text)?);
+            roots.push(self.root(text)?);
         }
         if roots.is_empty() {
             return Err(Error::Nowhere { repo: self.name.clone() });
@@ -332,6 +331,16 @@ impl Place {
         let text = sources::expand(text, self.arch, self.releasever.as_deref())
             .map_err(|source| Error::Variable { repo: self.name.clone(), source })?;
         http::url(&text).map_err(|source| self.http(source))
+    }
+
+    fn root(&self, text: &str) -> Result<Url, Error> {
+        let slash = if text.ends_with('/') { "" } else { "/" };
+        self.url(&format!("{text}{slash}"))
+    }
+
+    /// Where it lies, as far as no mirror list has to be asked.
+    pub(super) fn own_roots(&self) -> Vec<Url> {
+        self.urls.iter().filter_map(|text| self.root(text).ok()).collect()
     }
 
     fn below(&self, root: &Url, location: &str) -> Result<Url, Error> {
