@@ -339,3 +339,22 @@ async fn a_host_that_is_redirected_to_cannot_ask_for_the_credentials() {
         assert!(thief.asked().is_empty(), "{redirected}: told {:?}", thief.asked());
     }
 }
+
+#[tokio::test]
+async fn a_token_server_cannot_send_an_identity_token_on() {
+    let Some(stage) = Stage::new().await else { return };
+    let thief = stage.proxy(|_, _| Act::Say(200, vec![], b"{\"token\": \"t\"}".to_vec()));
+    let to = format!("location: http://{}/token", thief.address);
+    let tokens = stage.proxy(move |_, _| Act::Say(307, vec![to.clone()], vec![]));
+    let realm = format!("www-authenticate: Bearer realm=\"http://{}/token\"", tokens.address);
+    let proxy = stage.proxy(move |_, _| Act::Say(401, vec![realm.clone()], vec![]));
+    let bench = Bench::new();
+    let config = bench.path().join("config.json");
+    let auths = serde_json::json!({"auths": {proxy.address.as_str(): {"identitytoken": "refresh-me"}}});
+    std::fs::write(&config, auths.to_string()).unwrap();
+    let mut registries = plain(&[&proxy.address]);
+    registries.credentials = Credentials::from_files([config]);
+    let error = pull(&bench, &proxy.address, &registries).await.unwrap_err();
+    assert!(error.to_string().contains("to another host"), "{error}");
+    assert!(thief.asked().is_empty(), "told {:?}", thief.asked());
+}

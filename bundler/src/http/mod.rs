@@ -261,7 +261,7 @@ impl Http {
                 forget_credentials(&mut headers);
                 // A form that asks for a token holds the one that it is asked with.
                 if method == Method::POST && matches!(body, Body::Bytes(_)) {
-                    let reason = "with what was sent, to another host".to_string();
+                    let reason = "a form that may hold a token to another host".to_string();
                     return Err(Error::Redirect { url: shown(&url), reason });
                 }
             }

@@ -17,6 +17,11 @@ const STAMPS: &str = "/var/lib/eggo/started";
 /// A service that ended by itself so often will not work by waiting.
 const ENDS: u32 = 4;
 
+/// Where the node notes how it last started.
+pub fn stamp(name: &str) -> String {
+    format!("{STAMPS}/{name}")
+}
+
 pub struct Service {
     pub name: &'static str,
     /// None: the package's own unit is used.
@@ -61,7 +66,7 @@ impl Service {
         let folders = [paths::KUBERNETES, paths::PKI, "/etc/kubernetes/pki/etcd"];
         undo.splice(0..0, folders.map(|path| Undo::Folder { path: path.into() }));
         undo.extend(files.iter().map(|file| Undo::file(&file.path)));
-        undo.push(Undo::tree(format!("{STAMPS}/{name}")));
+        undo.push(Undo::tree(stamp(name)));
         undo.push(Undo::unit(name));
         let step = Step::new(format!("service/{name}"), format!("start {name}"))
             .fingerprint(&fingerprint)
@@ -88,7 +93,7 @@ fn start(
     works: Option<&str>,
     limit: Duration,
 ) -> String {
-    let stamp = quote(&format!("{STAMPS}/{name}"));
+    let stamp = quote(&stamp(name));
     let wait = match works {
         Some(check) => format!(
             "end=$(( $(date +%s) + {} ))\nuntil out=$( {{ {check}; }} 2>&1 ); do\n\

@@ -2,7 +2,7 @@
 
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::runtime as files;
-use crate::cluster::service::Service;
+use crate::cluster::service::{Service, stamp};
 use crate::cluster::version::Version;
 use crate::cluster::{Cluster, paths};
 use crate::config::RuntimeKind;
@@ -76,8 +76,9 @@ const OWNER: &str = "runtime-owner";
 
 fn note_owner(name: &str) -> String {
     format!(
-        "o={KEPT}/{OWNER}; [ -e $o ] || {{ mkdir -p {KEPT}; if systemctl -q is-active {name}; then echo user; else echo ours; fi > $o.new\n\
-         mv -f $o.new $o; }}"
+        "o={KEPT}/{OWNER}; [ -e $o ] || {{ mkdir -p {KEPT}; if [ ! -e {} ] && systemctl -q is-active {name}; then echo user; else echo ours; fi > $o.new\n\
+         mv -f $o.new $o; }}",
+        stamp(name)
     )
 }
 
