@@ -1,7 +1,7 @@
 use super::output::ForceArgs;
 use crate::error::Error;
-use eggo_bundles::parts;
 use eggo_bundles::progress::Progress as _;
+use eggo_bundles::{Bundle, parts};
 use eggo_terminal::{Report, Size, Watch};
 use std::path::PathBuf;
 
@@ -26,6 +26,8 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         None => PathBuf::from(args.first.with_extension("").file_name().unwrap_or_default()),
     };
     args.force.keep(&out)?;
+    // Nothing but the bundle's own end tells that the last part is there.
+    Bundle::open(&args.first).map_err(Error::from)?;
     let size = parts::join(&args.first, &out, watch).map_err(Error::from)?;
     watch.note(&format!("wrote `{}`: {}", out.display(), Size(size)));
     Ok(())

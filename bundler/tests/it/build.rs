@@ -202,6 +202,12 @@ fn parts_are_as_good_as_the_whole() {
     world.done(&["verify", "out.tar.gz.001", "--pubkey", "key.pub"]);
     world.done(&["join", "out.tar.gz.001", "-o", "joined.tar.gz"]);
     assert!(world.read("joined.tar.gz") == world.read("whole.tar.gz"));
+    for lost in ["out.tar.gz.003", "out.tar.gz.003.sha256"] {
+        std::fs::remove_file(world.path(lost)).unwrap();
+    }
+    let cut = world.run(&["join", "out.tar.gz.001", "-o", "cut.tar.gz"]);
+    assert!(cut.code == 3 && cut.stderr.contains("last parts are missing"), "{}", cut.stderr);
+    assert!(!world.path("cut.tar.gz").exists());
     std::fs::remove_file(world.path("out.tar.gz.002")).unwrap();
     let missing = world.run(&["verify", "out.tar.gz.001", "--pubkey", "key.pub"]);
     assert!(missing.code != 0 && missing.stderr.contains("out.tar.gz.002"), "{}", missing.stderr);
