@@ -256,6 +256,14 @@ async fn a_token_that_never_suffices_is_a_no_and_not_a_loop() {
     assert_eq!(proxy.asked().len(), 3, "asked, got a token, asked again");
 }
 
+/// With docker's own file of credentials.
+fn logged_in(bench: &Bench, registry: &str, auth: serde_json::Value) -> Registries {
+    let config = bench.path().join("config.json");
+    let auths = serde_json::json!({"auths": {registry: auth}});
+    std::fs::write(&config, auths.to_string()).unwrap();
+    Registries { credentials: Credentials::from_files([config]), ..plain(&[registry]) }
+}
+
 #[tokio::test]
 async fn identity_tokens_and_passwords_go_to_the_token_server_only() {
     let Some(stage) = Stage::new().await else { return };
@@ -282,11 +290,7 @@ async fn identity_tokens_and_passwords_go_to_the_token_server_only() {
             }
         });
         let bench = Bench::new();
-        let config = bench.path().join("config.json");
-        let auths = serde_json::json!({"auths": {proxy.address.as_str(): auth}});
-        std::fs::write(&config, auths.to_string()).unwrap();
-        let mut registries = plain(&[&proxy.address]);
-        registries.credentials = Credentials::from_files([config]);
+        let registries = logged_in(&bench, &proxy.address, auth);
         let locked = pull(&bench, &proxy.address, &registries).await.unwrap();
         assert!(whole(&bench, &locked));
     }
@@ -328,11 +332,7 @@ async fn a_host_that_is_redirected_to_cannot_ask_for_the_credentials() {
             false => Act::Pass,
         });
         let bench = Bench::new();
-        let config = bench.path().join("config.json");
-        let auths = serde_json::json!({"auths": {proxy.address.as_str(): {"auth": "YWxpY2U6c2VjcmV0"}}});
-        std::fs::write(&config, auths.to_string()).unwrap();
-        let mut registries = plain(&[&proxy.address]);
-        registries.credentials = Credentials::from_files([config]);
+        let registries = logged_in(&bench, &proxy.address, serde_json::json!({"auth": "YWxpY2U6c2VjcmV0"}));
         let error = pull(&bench, &proxy.address, &registries).await.unwrap_err();
         assert!(error.to_string().contains(&format!("`http://{}/", storage.address)), "{error}");
         assert!(error.to_string().contains("answered 401"), "{error}");
@@ -349,11 +349,7 @@ async fn a_token_server_cannot_send_an_identity_token_on() {
     let realm = format!("www-authenticate: Bearer realm=\"http://{}/token\"", tokens.address);
     let proxy = stage.proxy(move |_, _| Act::Say(401, vec![realm.clone()], vec![]));
     let bench = Bench::new();
-    let config = bench.path().join("config.json");
-    let auths = serde_json::json!({"auths": {proxy.address.as_str(): {"identitytoken": "refresh-me"}}});
-    std::fs::write(&config, auths.to_string()).unwrap();
-    let mut registries = plain(&[&proxy.address]);
-    registries.credentials = Credentials::from_files([config]);
+    let registries = logged_in(&bench, &proxy.address, serde_json::json!({"identitytoken": "refresh-me"}));
     let error = pull(&bench, &proxy.address, &registries).await.unwrap_err();
     assert!(error.to_string().contains("to another host"), "{error}");
     assert!(thief.asked().is_empty(), "told {:?}", thief.asked());

@@ -121,6 +121,23 @@ impl UnknownKeys for Terminal {
     }
 }
 
+/// Without `--yes` someone must be there who can be asked about `what` this does.
+pub fn can_ask(sure: bool, what: &str) -> Result<(), Report> {
+    match sure || std::io::stdin().is_terminal() {
+        true => Ok(()),
+        false => Err(super::usage(format!("{what}, and nobody can be asked")).hinted("say `--yes`")),
+    }
+}
+
+/// `--yes`, or a yes to the question.
+pub fn confirm(sure: bool, what: &str, question: &str) -> Result<(), Report> {
+    can_ask(sure, what)?;
+    match sure || yes(question) {
+        true => Ok(()),
+        false => Err(Report::new("stopped: nothing was changed")),
+    }
+}
+
 /// Asks a question on stderr; anything but a yes is a no.
 pub fn yes(question: &str) -> bool {
     // Who asks has the keyboard until the answer: else two questions could stand there for one answer.

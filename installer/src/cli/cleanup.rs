@@ -1,6 +1,6 @@
 //! `eggo-install cleanup`
 
-use super::access::{AccessArgs, yes};
+use super::access::{AccessArgs, confirm};
 use super::input::ConfigArgs;
 use super::state::StateArgs;
 use super::{Format, Global, output, runtime, view};
@@ -9,7 +9,6 @@ use crate::events::Event;
 use crate::operation::{self, CleanupRequest, kept};
 use eggo_terminal::{Count, Report};
 use serde_json::json;
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 /// Take a cluster off its nodes: undoes exactly what the journal says was done.
@@ -58,12 +57,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     }
     let question =
         format!("remove cluster `{}` from its {} nodes? [y/N] ", config.cluster_id, config.hosts.len());
-    if !args.yes && !std::io::stdin().is_terminal() {
-        return Err(super::usage("cleanup destroys a cluster, and nobody can be asked").hinted("say `--yes`"));
-    }
-    if !args.yes && !yes(&question) {
-        return Err(Report::new("stopped: nothing was changed"));
-    }
+    confirm(args.yes, "cleanup destroys a cluster", &question)?;
     let access = args.access.access(&config)?;
     let request = CleanupRequest {
         config: Arc::new(config),

@@ -1,12 +1,11 @@
 //! `eggo-install delete`
 
-use super::access::yes;
+use super::access::confirm;
 use super::life::LifeArgs;
 use super::{Global, output, runtime};
 use crate::cluster::delete::Options;
 use crate::operation;
 use eggo_terminal::Report;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// Take nodes out of the cluster: checked first, drained, then cleaned up.
@@ -39,12 +38,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let request = args.life.request(global)?;
     let names = request.named(&args.nodes)?;
-    if !args.yes && !std::io::stdin().is_terminal() {
-        return Err(super::usage("this takes nodes out, and nobody can be asked").hinted("say `--yes`"));
-    }
-    if !args.yes && !yes(&format!("take {} out of the cluster? [y/N] ", names.join(", "))) {
-        return Err(Report::new("stopped: nothing was changed"));
-    }
+    let question = format!("take {} out of the cluster? [y/N] ", names.join(", "));
+    confirm(args.yes, "this takes nodes out", &question)?;
     let options = Options { drain: Duration::from_secs(args.drain_timeout), skip_hooks: args.skip_hooks };
     runtime()?.block_on(operation::delete(request, &names, options))?;
     output::text_out(&format!("done: take {} out of deploy.yaml too\n", names.join(", ")))

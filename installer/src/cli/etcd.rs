@@ -1,13 +1,12 @@
 //! `eggo-install etcd`
 
-use super::access::yes;
+use super::access::confirm;
 use super::life::LifeArgs;
 use super::{Format, Global, output, runtime};
 use crate::operation;
 use clap::Subcommand;
 use eggo_terminal::{Report, Size};
 use serde_json::json;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// Back up or restore etcd's data.
@@ -57,13 +56,8 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         Command::Restore { snapshot, yes: sure, life } => {
             let request = life.request(global)?;
             request.is_installed()?;
-            if !sure && !std::io::stdin().is_terminal() {
-                return Err(super::usage("a restore replaces all data, and nobody can be asked")
-                    .hinted("say `--yes`"));
-            }
-            if !sure && !yes("replace the data of all etcd members? [y/N] ") {
-                return Err(Report::new("stopped: nothing was changed"));
-            }
+            let question = "replace the data of all etcd members? [y/N] ";
+            confirm(sure, "a restore replaces all data", question)?;
             runtime()?.block_on(operation::restore(request, &snapshot))?;
             output::text_out("done: etcd has the snapshot's data\n")
         }

@@ -1,11 +1,11 @@
 //! `eggo-install upgrade`
 
+use super::access::can_ask;
 use super::{Format, Global, install, output, runtime};
 use crate::cluster::upgrade::Options;
 use crate::operation;
 use eggo_terminal::Report;
 use serde_json::json;
-use std::io::IsTerminal as _;
 
 /// Bring a running cluster to the version that a newer bundle carries.
 ///
@@ -27,9 +27,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let confirm = install::Ask { yes: args.install.yes, format: global.format };
     let (request, _) = install::request(args.install, global)?;
-    if !confirm.yes && !std::io::stdin().is_terminal() {
-        return Err(super::usage("this drains nodes, and nobody can be asked").hinted("say `--yes`"));
-    }
+    can_ask(confirm.yes, "this drains nodes")?;
     let rolling = Options { batch: args.batch, ..Options::default() };
     let done = runtime()?.block_on(operation::upgrade(request, rolling, &confirm))?;
     match global.format {

@@ -55,9 +55,7 @@ pub async fn status(cluster: &Cluster) -> Result<Vec<Line>, Report> {
         };
         lines.push(Line::new(node, name, &certificate, now));
     }
-    let workers = cluster.with_role(Role::Worker);
-    let reached = workers.iter().filter(|node| !cluster.run.has_failed(&node.host.name));
-    let asked = futures::future::join_all(reached.map(|node| async {
+    let asked = futures::future::join_all(cluster.standing(Role::Worker).map(|node| async {
         let script = "for n in client server; do f=/var/lib/kubelet/pki/kubelet-$n-current.pem; [ -e $f ] || continue\n\
                       echo \"file kubelet-$n\"; sed -n '/BEGIN CERT/,/END CERT/p' $f; done";
         let output = node.remote.run(Command::sh("read the kubelet's certificates", script)).await.ok()?;

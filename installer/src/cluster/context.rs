@@ -108,10 +108,15 @@ impl Cluster {
         Ok(self.pki.get_or_init(|| folder))
     }
 
+    /// As [`Cluster::with_role`], without those that have failed in this run.
+    pub fn standing(&self, role: Role) -> impl Iterator<Item = &Node> {
+        let nodes = self.nodes.iter().filter(move |node| node.host.has(role));
+        nodes.filter(|node| !self.run.has_failed(&node.host.name))
+    }
+
     /// kubectl on the first master that has not failed.
     pub async fn kubectl(&self) -> Result<Kubectl<'_>, Report> {
-        let masters = self.with_role(Role::Master);
-        let master = masters.iter().find(|node| !self.run.has_failed(&node.host.name));
+        let master = self.standing(Role::Master).next();
         let master = master.ok_or_else(|| Report::new("no master is left to talk to the API"))?;
         self.kubectl_on(master).await
     }

@@ -84,9 +84,7 @@ async fn check_quorum(cluster: &Cluster, names: &[String]) -> Result<(), Report>
 async fn health<'a>(nodes: &[&'a Node]) -> Vec<(&'a Node, bool)> {
     let mut found = Vec::new();
     for node in nodes {
-        let script = format!("{} endpoint health >/dev/null 2>&1", etcd::etcdctl(etcd::LOCAL));
-        let asked = node.remote.run(Command::sh("ask etcd for its health", script).unchecked()).await;
-        found.push((*node, asked.is_ok_and(|output| output.success())));
+        found.push((*node, etcd::is_healthy(node, etcd::LOCAL).await == Some(true)));
     }
     found
 }

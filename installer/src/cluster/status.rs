@@ -3,7 +3,7 @@
 
 use super::certs::{self, WARN_DAYS};
 use super::context::{Cluster, Node};
-use super::deploy::etcd::{etcdctl, members};
+use super::deploy::etcd::{is_healthy, members};
 use super::files::runtime;
 use super::flags::{client_url, peer_url};
 use crate::config::DnsKind;
@@ -147,7 +147,7 @@ async fn look(cluster: &Cluster, node: &Node) -> (NodeStatus, Option<RemoteError
 /// From any master that answers.
 async fn api_nodes(cluster: &Cluster) -> Result<Value, Report> {
     let mut last = Report::new("no master was reached");
-    for master in reached(cluster, Role::Master) {
+    for master in cluster.standing(Role::Master) {
         let asked = async { cluster.kubectl_on(master).await?.json("list the nodes", "nodes").await };
         match asked.await {
             Ok(list) => return Ok(list),
@@ -155,11 +155,6 @@ async fn api_nodes(cluster: &Cluster) -> Result<Value, Report> {
         }
     }
     Err(last)
-}
-
-fn reached(cluster: &Cluster, role: Role) -> impl Iterator<Item = &Node> {
-    let nodes = cluster.with_role(role).into_iter();
-    nodes.filter(|node| !cluster.run.has_failed(&node.host.name))
 }
 
 /// The API's nodes against those of deploy.yaml.
@@ -209,11 +204,9 @@ async fn etcd(cluster: &Cluster, status: &mut Status) {
     }
     let etcds = cluster.with_role(Role::Etcd);
     let asked = futures::future::join_all(etcds.iter().map(|node| async {
-        let script = format!("{} endpoint health >/dev/null 2>&1", etcdctl(&client_url(&node.host)));
-        let command = Command::sh("ask etcd for its health", script).unchecked();
         let healthy = match cluster.run.has_failed(&node.host.name) {
             true => None,
-            false => node.remote.run(command).await.ok().map(|output| output.success()),
+            false => is_healthy(node, &client_url(&node.host)).await,
         };
         Member { node: node.host.name.clone(), healthy }
     }));

@@ -199,6 +199,13 @@ pub async fn remove(node: &Node, member: &Member) -> Result<(), Report> {
     Ok(())
 }
 
+/// Whether the member on `node` is well, asked there by `endpoint`; none if the node was not reached.
+pub async fn is_healthy(node: &Node, endpoint: &str) -> Option<bool> {
+    let script = format!("{} endpoint health >/dev/null 2>&1", etcdctl(endpoint));
+    let command = Command::sh("ask etcd for its health", script).unchecked();
+    node.remote.run(command).await.ok().map(|output| output.success())
+}
+
 /// etcdctl as the health checker, with the member's own certificate.
 pub fn etcdctl(endpoints: &str) -> String {
     format!(

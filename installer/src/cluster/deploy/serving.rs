@@ -75,10 +75,7 @@ async fn approve_pending(
 
 async fn without_certificate(cluster: &Cluster) -> Result<Vec<String>, Report> {
     let mut missing = Vec::new();
-    for node in cluster.with_role(Role::Worker) {
-        if cluster.run.has_failed(&node.host.name) {
-            continue;
-        }
+    for node in cluster.standing(Role::Worker) {
         let there = node
             .remote
             .run(Command::sh("look for the serving certificate", format!("[ -s {FILE} ]")).unchecked());
