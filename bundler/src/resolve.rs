@@ -72,8 +72,17 @@ pub async fn lock(
     if mode != LockMode::DryRun {
         lock.save(&file)?;
     }
-    tell_unknown_checksums(manifest, archs, mode, tools);
-    Ok(Decided { lock, before, origin: Origin::Made })
+    let decided = Decided { lock, before, origin: Origin::Made };
+    let unknown = unknown_checksums(manifest, archs, &decided);
+    if !unknown.is_empty() {
+        let records = if mode == LockMode::DryRun { "would record" } else { "records" };
+        tools.progress.note(&format!(
+            "note: no sha256 in the manifest for {}: `{}` {records} what was fetched now",
+            unknown.join(", "),
+            file.display()
+        ));
+    }
+    Ok(decided)
 }
 
 /// Asks every room what the manifest's words lead to.
@@ -104,26 +113,28 @@ async fn decide(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result
     Ok(lock)
 }
 
-/// Without a checksum the first download is believed: that must not go unsaid.
-fn tell_unknown_checksums(manifest: &Manifest, archs: &[Arch], mode: LockMode, tools: Tools<'_>) {
-    let mut unknown: Vec<String> = Vec::new();
-    for request in &manifest.files {
+/// Without a checksum the first download is believed: that must not go unsaid. One that is as the lock
+/// of before has it was told then.
+fn unknown_checksums(manifest: &Manifest, archs: &[Arch], decided: &Decided) -> Vec<String> {
+    let digest = |lock: &Lock, name: &str, arch: Arch| {
+        lock.all_files().find(|file| file.name == name && file.arch == arch).and_then(|file| file.sha256)
+    };
+    let is_new = |name: &str, arch: Arch| {
+        let before = decided.before.as_ref().and_then(|before| digest(before, name, arch));
+        before.is_none() || before != digest(&decided.lock, name, arch)
+    };
+    let mut unknown = Vec::new();
+    for request in manifest.files.iter().filter(|request| matches!(request.from, From::Urls(_))) {
         let lacks = |arch: &&Arch| {
             request.archs.contains(arch)
                 && !matches!(request.checksums, Checksums::Same(_))
                 && request.checksums.get(**arch).is_none()
+                && is_new(&request.name, **arch)
         };
         let archs: Vec<&str> = archs.iter().filter(lacks).map(|arch| arch.as_str()).collect();
-        if matches!(request.from, From::Urls(_)) && !archs.is_empty() {
+        if !archs.is_empty() {
             unknown.push(format!("`{}` for {}", request.name, archs.join(" and ")));
         }
     }
-    if !unknown.is_empty() {
-        let records = if mode == LockMode::DryRun { "would record" } else { "records" };
-        tools.progress.note(&format!(
-            "note: no sha256 in the manifest for {}: `{}` {records} what was fetched now",
-            unknown.join(", "),
-            manifest.lock_file().display()
-        ));
-    }
+    unknown
 }

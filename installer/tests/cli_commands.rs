@@ -125,6 +125,7 @@ fn what_is_not_there_is_told_before_anybody_is_asked() {
     {
         let told = run(words);
         assert!(told.starts_with("exit 1") && told.contains(none), "{words:?}: {told}");
+        assert!(told.contains("--state-dir"), "{told}");
     }
     let nothing = "nothing to clean up: no cluster `k8s-cluster` in `state/k8s-cluster`";
     let told = run(&["cleanup"]);

@@ -42,7 +42,8 @@ fn three_masters_behind_a_load_balancer() {
     );
     site.host("n").exec(&command);
 
-    // A worker joins.
+    // A worker joins. It has a disk of its own for pods.
+    site.host("x").exec("mkdir -p /var/lib/kubelet; mount -t tmpfs disk /var/lib/kubelet");
     places.push(Place { host: "x", lists: &["workers"] });
     site.describe(&places, &balancer);
     let mut join = site.install(&["join"]);
@@ -73,7 +74,12 @@ fn three_masters_behind_a_load_balancer() {
     assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
 
     // The mended one.
-    succeed(upgrade(&site, &build(&site, "next", &next)));
+    let bundle = build(&site, "next", &next);
+    succeed(upgrade(&site, &bundle));
+    let again = run(upgrade(&site, &bundle));
+    let told = String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.success() && told.contains("every node has all of"), "{told}");
+    assert!(!told.contains("its turn"), "{told}");
     let nodes = site.kubectl("o", "get nodes --no-headers");
     assert_eq!(nodes.matches(site.release.next).count(), 3, "{nodes}");
     assert!(!nodes.contains("SchedulingDisabled"), "{nodes}");
@@ -88,6 +94,7 @@ fn three_masters_behind_a_load_balancer() {
         .host("x")
         .exec("ls /etc/kubernetes /usr/bin/kubelet 2>/dev/null; systemctl is-active kubelet || true");
     assert!(!left.contains("kubelet_config") && !left.contains("/usr/bin/kubelet"), "{left}");
+    site.host("x").exec("mountpoint -q /var/lib/kubelet && [ -z \"$(ls -A /var/lib/kubelet)\" ]");
     assert!(site.kubectl("o", "get configmap").contains("while-one-is-dead"));
 }
 

@@ -116,7 +116,18 @@ impl<'a> Loader<'a> {
         let said = marker.line().saturating_sub(2);
         let lines = self.text.lines().enumerate().skip(said).take(marker.line() - said);
         let unspaced = lines.filter_map(|(number, line)| without_space(number + 1, line)).last();
-        crate::slashes::in_broken_text(self.text).or(unspaced).unwrap_or(problem)
+        let missing = || self.missing_colon(error.info(), marker.line());
+        crate::slashes::in_broken_text(self.text).or(unspaced).or_else(missing).unwrap_or(problem)
+    }
+
+    /// A key without its colon is a text to YAML, which complains only where the next key begins.
+    fn missing_colon(&self, said: &str, line: usize) -> Option<Problem> {
+        if !["simple key expect ':'", "mapping values are not allowed in this context"].contains(&said) {
+            return None;
+        }
+        let above = self.text.lines().enumerate().take(line.saturating_sub(1));
+        let (number, line) = above.filter(|(_, line)| !is_blank(line)).last()?;
+        without_colon(number + 1, line)
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {
@@ -213,15 +224,39 @@ impl<'a> Loader<'a> {
 
 /// `runtime:docker` is one word to YAML, which then complains about what follows.
 fn without_space(number: usize, line: &str) -> Option<Problem> {
-    let pair = line.trim_start_matches([' ', '-']).trim_end();
+    let (column, pair) = pair(line);
     let (key, value) = pair.split_once(':')?;
-    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    if !is_key || value.is_empty() || value.starts_with([' ', '\t', '/']) {
+    if !is_key(key) || value.is_empty() || value.starts_with([' ', '\t', '/']) {
         return None;
     }
-    let column = line.chars().count() - line.trim_start_matches([' ', '-']).chars().count() + 1;
     let problem = Problem::new(number, column, format!("no space behind `{key}:`"));
     Some(problem.hinted(format!("write `{key}: {value}`")))
+}
+
+/// `runtime docker`, or `network` above what belongs to it.
+fn without_colon(number: usize, line: &str) -> Option<Problem> {
+    let (column, pair) = pair(line);
+    let (key, value) = pair.split_once(' ').unwrap_or((pair, ""));
+    if !is_key(key) || pair.ends_with(':') || pair.contains(": ") {
+        return None;
+    }
+    let problem = Problem::new(number, column, format!("no `:` behind `{key}`"));
+    Some(problem.hinted(format!("write `{}`", format!("{key}: {}", value.trim()).trim_end())))
+}
+
+/// A line's key and value, without what stands before them, and the column where they begin.
+fn pair(line: &str) -> (usize, &str) {
+    let pair = line.trim_start_matches([' ', '-']);
+    (line.len() - pair.len() + 1, pair.trim_end())
+}
+
+fn is_key(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+fn is_blank(line: &str) -> bool {
+    let text = line.trim();
+    text.is_empty() || text.starts_with('#')
 }
 
 /// `<<: *anchor` or `<<: [*a, *b]`: earlier mappings win.
@@ -301,6 +336,14 @@ mod tests {
             "f.yaml:2:1: no space behind `runtime:` (write `runtime: docker`)"
         );
         assert!(refused("m:\n- name:m\n  ip: 10.0.0.1\n").contains("f.yaml:2:3: no space behind `name:`"));
+        assert_eq!(
+            refused("a: x\npause-image  10.0.0.1/pause:3\n# more\n\nb: 1\n"),
+            "f.yaml:2:1: no `:` behind `pause-image` (write `pause-image: 10.0.0.1/pause:3`)"
+        );
+        assert!(refused("m:\n- name m\n  ip: 1\n").contains("f.yaml:2:3: no `:` behind `name`"));
+        assert!(refused("network\n  podcidr: x\n").contains("f.yaml:1:1: no `:` behind `network`"));
+        assert!(refused("a: 1\nlast x\n").contains("f.yaml:2:1: no `:` behind `last`"));
+        assert!(refused("a: b: c\n").contains("not allowed in this context"));
         assert!(refused("a: !x {}\n").contains("tag `!x` is not allowed"));
         assert_eq!(parse("f", b"a: !!str 1\n").unwrap().get("a").unwrap().as_str(), Some("1"));
     }

@@ -1,7 +1,6 @@
 use super::open::{TrustArgs, is_pipe, pipe_takes_no_base};
 use super::output::{self, Format, FormatArgs};
 use crate::error::Error;
-use eggo_bundles::progress::Progress as _;
 use eggo_bundles::{Index, PublicKey};
 use eggo_terminal::{Count, Report, Watch};
 use serde::Serialize;
@@ -53,11 +52,8 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
                 true => all.to_string(),
                 false => format!("{checked} of {all} (`--base` checks those of its parent too)"),
             };
-            watch.note(&format!(
-                "`{}` is sound: {name} {version}, {items}, signed by key {key}",
-                args.bundle.display()
-            ));
-            Ok(())
+            let bundle = args.bundle.display();
+            output::print(&format!("`{bundle}` is sound: {name} {version}, {items}, signed by key {key}\n"))
         }
     }
 }

@@ -74,7 +74,7 @@ fn a_pipe_is_as_good_as_the_file() {
     let world = local();
     world.done(&BUILD);
     let verified = world.piped("out.tar.gz", &["verify", "-", "--pubkey", "key.pub"]);
-    insta::assert_snapshot!(world.stable(&verified.stderr));
+    insta::assert_snapshot!(world.stable(&verified.stdout));
     for arguments in [
         &["verify", "out.tar.gz", "--pubkey", "key.pub", "--format", "json"][..],
         &["inspect", "out.tar.gz", "--format", "json"],

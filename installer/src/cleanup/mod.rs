@@ -8,7 +8,7 @@ mod hooks;
 pub use guard::removed_folder;
 pub use hooks::CleanupHooks;
 
-use crate::events::Event;
+use crate::events::{Event, seconds};
 use crate::journal::{Entry, Record, Undo, now};
 use crate::phases::Failure;
 use crate::remote::{Command, Host};
@@ -17,7 +17,7 @@ use eggo_terminal::{Count, Exit, Report};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const AT_ONCE: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -75,10 +75,12 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
         chosen && ours && !run.has_failed(&entry.node)
     };
     for (phase, entries) in backwards(run.journal().entries().into_iter().filter(wanted).collect()) {
-        run.event(Event::PhaseStarted { phase: phase.clone(), title: format!("Undo {phase}") });
+        let title = format!("Undo {phase}");
+        run.event(Event::PhaseStarted { phase: phase.clone(), title: title.clone() });
+        let (begin, before) = (Instant::now(), (cleaned.undone, cleaned.failures.len()));
         let mut jobs = Vec::new();
         for (node, entries) in entries.into_iter().filter(|(node, _)| !run.has_failed(node)) {
-            jobs.push(undo_on(run, hosts.get(&node), node, entries, options));
+            jobs.push(undo_on(run, hosts.get(&node), &phase, node, entries, options));
         }
         let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
         for (node, undone, failure) in results {
@@ -88,6 +90,13 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
                 cleaned.failures.push(Failure { node, report });
             }
         }
+        run.event(Event::PhaseFinished {
+            phase,
+            title,
+            seconds: seconds(begin.elapsed()),
+            changed: cleaned.undone - before.0,
+            failed: cleaned.failures.len() - before.1,
+        });
     }
     cleaned.failures.sort_by(|a, b| a.node.cmp(&b.node));
     if options.forget_gone {
@@ -123,10 +132,11 @@ fn backwards(entries: Vec<Entry>) -> Vec<(String, ByNode)> {
     phases
 }
 
-/// All entries of one phase on one node, in one round trip.
+/// All entries of one phase on one node, and whoever watches is told.
 async fn undo_on(
     run: &Run,
     host: Option<&Arc<dyn Host>>,
+    phase: &str,
     node: String,
     entries: Vec<Entry>,
     options: &Options,
@@ -134,32 +144,60 @@ async fn undo_on(
     let Some(host) = host else {
         return (node, 0, Some(Report::new("it cannot be reached").exit(Exit::SomeHosts)));
     };
+    let (phase, step) = (phase.to_string(), "undo".to_string());
+    let title = format!("undo {}", Count(entries.len(), "change", "changes"));
+    run.event(Event::StepStarted {
+        phase: phase.clone(),
+        node: node.clone(),
+        step: step.clone(),
+        title: title.clone(),
+    });
+    let begin = Instant::now();
+    let (undone, failure) = undo_all(run, host, &node, &entries, options).await;
+    run.event(match &failure {
+        Some(report) => Event::failed(&phase, &node, &step, &title, report),
+        None => Event::StepFinished {
+            phase,
+            node: node.clone(),
+            step,
+            title,
+            seconds: seconds(begin.elapsed()),
+            changed: undone > 0,
+        },
+    });
+    (node, undone, failure)
+}
+
+/// In one round trip. Returns how many are undone, and what went wrong with the others.
+async fn undo_all(
+    run: &Run,
+    host: &Arc<dyn Host>,
+    node: &str,
+    entries: &[Entry],
+    options: &Options,
+) -> (usize, Option<Report>) {
     if let Some(bad) = entries.iter().flat_map(|entry| &entry.undo).find(|undo| !undo.is_sound()) {
         let report = Report::new(format!("the journal asks to `{}`, which is refused", bad.title()));
-        return (node, 0, Some(report));
+        return (0, Some(report));
     }
-    if options.this_machine.contains(&node)
-        && let Err(report) = guard::refuse_own_state(&entries, run.journal().folder())
+    if options.this_machine.contains(node)
+        && let Err(report) = guard::refuse_own_state(entries, run.journal().folder())
     {
-        return (node, 0, Some(report));
+        return (0, Some(report));
     }
-    let command = Command::sh("undo changes", script(&entries, options)).timeout(TIMEOUT);
+    let command = Command::sh("undo changes", script(entries, options)).timeout(TIMEOUT);
     let output = match host.run(command).await {
         Ok(output) => output,
-        Err(error) => return (node, 0, Some(error.into())),
+        Err(error) => return (0, Some(error.into())),
     };
     let text = output.text();
     let failed: BTreeSet<usize> =
         text.lines().filter_map(|line| line.strip_prefix("@failed ")?.parse().ok()).collect();
     let mut undone = 0;
     for (_, entry) in entries.iter().enumerate().filter(|(at, _)| !failed.contains(at)) {
-        // What a hook did is its own business, and that of the hooks around a cleanup.
-        if !entry.undo.is_empty() {
-            run.event(Event::note(Some(&node), format!("undone: {}", entry.step)));
-        }
-        let record = Record::Undone { node: node.clone(), step: entry.step.clone(), at: now() };
+        let record = Record::Undone { node: node.into(), step: entry.step.clone(), at: now() };
         if let Err(error) = run.journal().append(record).await {
-            return (node, undone, Some(error.into()));
+            return (undone, Some(error.into()));
         }
         undone += 1;
     }
@@ -169,7 +207,7 @@ async fn undo_on(
         let report = Report::new(format!("could not undo {}", steps.join(", "))).exit(Exit::SomeHosts);
         if said.is_empty() { report } else { report.note(said) }
     });
-    (node, undone, failure)
+    (undone, failure)
 }
 
 /// Every undo in a shell of its own: one that fails does not stop the others.

@@ -19,8 +19,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let config = args.install.config.load()?.config;
     let state = args.install.state.of(&config);
     let Some(known) = kept::load(&state)? else {
-        let message = format!("no cluster `{}` was installed from this machine", config.cluster_id);
-        return Err(Report::new(message).hinted("eggo-install BUNDLE -f deploy.yaml installs one"));
+        return Err(kept::none(&config, &state));
     };
     let has = |name: &str| known.hosts.iter().any(|host| host.name == name);
     let new: Vec<&str> =

@@ -2,9 +2,9 @@
 
 use super::life::LifeArgs;
 use super::{Format, Global, output, runtime};
-use crate::cluster::status::Status;
+use crate::cluster::status::{Member, Status};
 use crate::operation;
-use eggo_terminal::{Exit, Report, Table};
+use eggo_terminal::{Count, Exit, Report, Table};
 
 /// Show how the cluster is: nodes, components, etcd, certificates, what differs from deploy.yaml.
 ///
@@ -34,6 +34,18 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     Err(report)
 }
 
+/// Of those members that could be asked.
+fn health(members: &[Member]) -> String {
+    let asked = members.iter().filter_map(|member| member.healthy);
+    let (asked, healthy) =
+        asked.fold((0, 0), |(asked, well), healthy| (asked + 1, well + usize::from(healthy)));
+    match members.len() - asked {
+        0 => format!("{healthy} of {} healthy", Count(asked, "member", "members")),
+        _ if asked == 0 => "no member was reached".into(),
+        not_reached => format!("{healthy} of {asked} members healthy, {not_reached} not reached"),
+    }
+}
+
 fn render(status: &Status) -> String {
     let mut table = Table::new(["NODE", "ADDRESS", "ARCH", "ROLES", "SSH", "READY", "KUBELET", "DOWN"]);
     for node in &status.nodes {
@@ -51,13 +63,10 @@ fn render(status: &Status) -> String {
             if down.is_empty() { "-".to_string() } else { down.join(", ") },
         ]);
     }
-    let healthy = status.etcd.iter().filter(|member| member.healthy == Some(true)).count();
-    let not_asked = status.etcd.iter().filter(|member| member.healthy.is_none()).count();
     let soonest = status.certificates.iter().min_by_key(|line| line.days);
     let mut text = format!("cluster `{}` at {}\n\n{table}\n", status.cluster, status.endpoint);
     if !status.etcd.is_empty() {
-        let not_asked = if not_asked == 0 { String::new() } else { format!(", {not_asked} not reached") };
-        text.push_str(&format!("etcd: {healthy} of {} members healthy{not_asked}\n", status.etcd.len()));
+        text.push_str(&format!("etcd: {}\n", health(&status.etcd)));
     }
     if let Some(line) = soonest {
         let place = line.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();

@@ -103,7 +103,6 @@ pub async fn run(
 ) -> Result<(), PhaseError> {
     // What is new is undone before all that the install did.
     cluster.run.enter("upgrade");
-    etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
     let masters = cluster.with_role(Role::Master);
     let etcds = cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
     let mut control: Vec<&Node> = etcds.collect();
@@ -112,25 +111,37 @@ pub async fn run(
     // A master that is a worker too gets all of its content as a master: look at everybody first.
     let mut before = BTreeMap::new();
     for node in control.iter().chain(&workers) {
-        before.insert(&node.host.name, Former::of(cluster, node).await.map_err(PhaseError::Whole)?);
+        before.insert(
+            &node.host.name,
+            Before::of(cluster, node, installer, to).await.map_err(PhaseError::Whole)?,
+        );
+    }
+    if before.values().all(|before| before.through) {
+        cluster.run.event(Event::note(None, format!("every node has all of {to} already")));
+    } else {
+        etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
     }
     for node in &control {
         let name = &node.host.name;
-        cluster.run.event(Event::note(Some(name), "its turn"));
-        master(cluster, node, installer, &before[name]).await.map_err(|report| {
+        let before = &before[name];
+        if !before.through {
+            cluster.run.event(Event::note(Some(name), "its turn"));
+        }
+        master(cluster, node, installer, &before.former).await.map_err(|report| {
             cluster.run.mark_failed(name);
             PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
         })?;
-        cluster.run.event(Event::note(Some(name), "answers again"));
+        if !before.through {
+            cluster.run.event(Event::note(Some(name), "answers again"));
+        }
         if !node.host.has(Role::Worker) {
             Former::forget(node).await.map_err(PhaseError::Whole)?;
         }
     }
     let mut failures = Vec::new();
     for batch in workers.chunks(options.batch.max(1)) {
-        let upgraded = |node| {
-            Box::pin(worker(cluster, node, installer, &before[&node.host.name], to, options)) as Work<'_>
-        };
+        let upgraded =
+            |node| Box::pin(worker(cluster, node, installer, &before[&node.host.name], options)) as Work<'_>;
         match on_each(&cluster.run, batch, upgraded).await {
             Ok(()) => {}
             Err(PhaseError::Nodes(more)) => failures.extend(more),
@@ -180,16 +191,13 @@ async fn worker(
     cluster: &Cluster,
     node: &Node,
     installer: &dyn Install,
-    before: &Former,
-    to: Version,
+    before: &Before,
     options: Options,
 ) -> Result<(), Report> {
     let name = &node.host.name;
     let kubectl = cluster.kubectl().await?;
     let uncordon = format!("kubectl uncordon {} >/dev/null", quote(name));
-    // An upgrade that goes on where another was cut short leaves those alone that are through.
-    let through = control_plane::kubernetes_version(cluster, node, "kubelet").await? == to;
-    if through && installer.is_in_place(node) {
+    if before.through {
         cluster.run.event(Event::note(Some(name), "has it all already: its pods stay"));
     } else if let Err(report) = drain(&kubectl, name, options.drain, &cluster.run).await {
         // It still runs what it ran.
@@ -208,14 +216,16 @@ async fn worker(
                 "it did not come up again; going back to the kept programs",
             ));
             // The control plane on this node, if there is one, came up with the new ones.
-            before.give_back(cluster, node, |program| !CONTROL_PLANE.contains(&program)).await?;
+            before.former.give_back(cluster, node, |program| !CONTROL_PLANE.contains(&program)).await?;
             comes_up(cluster, name, options.ready).await?;
             Err(report.hinted("this node is back on its former version, and Ready"))
         }
     };
     Former::forget(node).await?;
     kubectl.run("let pods in again", &uncordon).await?;
-    cluster.run.event(Event::note(Some(name), "Ready again, and takes pods"));
+    if !before.through {
+        cluster.run.event(Event::note(Some(name), "Ready again, and takes pods"));
+    }
     result
 }
 
@@ -249,6 +259,31 @@ async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), 
 
 const CONTROL_PLANE: [&str; 7] =
     ["etcd", "etcdctl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "coredns"];
+
+/// A node before its turn.
+struct Before {
+    former: Former,
+    /// It has all of the new content and its version: an upgrade that goes on where another was cut short
+    /// leaves its pods alone.
+    through: bool,
+}
+
+impl Before {
+    async fn of(
+        cluster: &Cluster,
+        node: &Node,
+        installer: &dyn Install,
+        to: Version,
+    ) -> Result<Self, Report> {
+        let mut through = installer.is_in_place(node);
+        for (role, program) in [(Role::Master, "kube-apiserver"), (Role::Worker, "kubelet")] {
+            if through && node.host.has(role) {
+                through = control_plane::kubernetes_version(cluster, node, program).await? == to;
+            }
+        }
+        Ok(Self { former: Former::of(cluster, node).await?, through })
+    }
+}
 
 /// A node's programs before the upgrade: name, path and digest of each.
 struct Former(Vec<(String, String, String)>);

@@ -27,6 +27,13 @@ pub fn load(state: &Path) -> Result<Option<Config>, Report> {
     serde_json::from_slice(&text).map(Some).map_err(|error| failed(error.into()))
 }
 
+/// What to say where [`load`] finds nothing.
+pub fn none(config: &Config, state: &Path) -> Report {
+    Report::new(format!("no cluster `{}` was installed from this machine", config.cluster_id))
+        .note(format!("looked in `{}`", state.display()))
+        .hinted("eggo-install BUNDLE -f deploy.yaml installs it; one with its state elsewhere: --state-dir")
+}
+
 /// All clusters below a state folder, by name.
 pub fn list(folder: &Path) -> Result<Vec<Config>, Report> {
     let failed = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", folder.display()));

@@ -37,10 +37,7 @@ impl LifeRequest {
         if kept::load(&self.state)?.is_some() {
             return Ok(());
         }
-        let message = format!("no cluster `{}` was installed from this machine", self.config.cluster_id);
-        let hint =
-            "eggo-install BUNDLE -f deploy.yaml installs it; where it was installed from, `list` shows it";
-        Err(Report::new(message).note(format!("looked in `{}`", self.state.display())).hinted(hint))
+        Err(kept::none(&self.config, &self.state))
     }
 
     /// Nodes by their names. Told without asking any: there is no such cluster, or no such node in it.

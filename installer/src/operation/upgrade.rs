@@ -2,7 +2,7 @@
 //! node by node.
 
 use super::install::{Confirm, InstallRequest, Installed, judge, phases, plan_for, prepared, tell};
-use super::survey;
+use super::{kept, survey};
 use crate::cluster;
 use crate::cluster::deploy::Work;
 use crate::cluster::upgrade::{self, Install};
@@ -29,8 +29,7 @@ pub async fn upgrade(
 ) -> Result<Installed, Report> {
     let to = version(&request.index)?;
     if !request.state.is_dir() {
-        let message = format!("no cluster `{}` was installed from this machine", request.config.cluster_id);
-        return Err(Report::new(message).hinted("eggo-install BUNDLE -f deploy.yaml installs one"));
+        return Err(kept::none(&request.config, &request.state));
     }
     let journal = Journal::open(&request.state)?;
     let surveyed = survey(&request.config.hosts, &request.access, &request.events).await?;

@@ -10,6 +10,7 @@ pub mod fake;
 mod files;
 #[cfg(test)]
 pub mod local;
+pub mod mounts;
 mod quote;
 
 pub use command::{Command, Output, Stdin, Who};

@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, paths};
 use crate::config::RuntimeKind;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
-use crate::remote::KEPT;
+use crate::remote::{KEPT, mounts};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
 
@@ -43,7 +43,7 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
         unit,
         files,
         depends: version,
-        before: note_owner(name),
+        before: note_users(name),
         works: Some(works(kind)),
         undo: leftovers(kind, name),
         ..Service::new(name)
@@ -70,43 +70,50 @@ fn unit(name: &str, program: &str) -> String {
     )
 }
 
-/// Whose a runtime was before it was first started for the cluster: what runs before that is the user's, for
-/// packages start nothing while we install them.
-const OWNER: &str = "runtime-owner";
+/// What a node notes before a runtime is first started for the cluster: those that run already are the
+/// user's, for packages start nothing while we install them.
+const USERS: &str = "users-runtimes";
 
-fn note_owner(name: &str) -> String {
+fn note_users(name: &str) -> String {
     format!(
-        "o={KEPT}/{OWNER}; [ -e $o ] || {{ mkdir -p {KEPT}; if [ ! -e {} ] && systemctl -q is-active {name}; then echo user; else echo ours; fi > $o.new\n\
-         mv -f $o.new $o; }}",
+        "o={KEPT}/{USERS}; [ -e $o ] || {{ mkdir -p {KEPT}; for r in {name} containerd; do\n\
+         if [ ! -e {} ] && systemctl -q is-active $r; then echo $r; fi; done > $o.new; mv -f $o.new $o; }}",
         stamp(name)
     )
 }
 
 /// Shell: succeeds if the runtime was the user's.
-fn is_users() -> String {
-    format!("[ \"$(cat {KEPT}/{OWNER} 2>/dev/null)\" = user ]")
+fn is_users(name: &str) -> String {
+    format!("grep -qsx {name} {KEPT}/{USERS}")
 }
 
 /// What containers leave behind: they end, their mounts go, then their data. A runtime that the user had
-/// keeps all that is in it, and runs again as it did.
+/// keeps all that is in it, and runs again as it did; so does the containerd that our docker used too.
 fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
-    let (folders, shims) = match kind {
+    const CONTAINERD: &str = "/var/lib/containerd /run/containerd";
+    let remove = match kind {
         RuntimeKind::Containerd => {
-            ("/var/lib/containerd /run/containerd /etc/containerd/certs.d", "containerd-shim")
+            let folders = format!("{CONTAINERD} /etc/containerd/certs.d");
+            format!("{}\n{}", end_containers("containerd-shim", ""), mounts::remove(&folders))
         }
-        RuntimeKind::Docker => (
-            "/var/lib/docker /var/lib/dockershim /run/docker /etc/docker/key.json /var/lib/containerd /run/containerd",
-            "containerd-shim",
+        RuntimeKind::Docker => format!(
+            "{}\n{}\nif ! {}; then {}\nfi",
+            end_containers("containerd-shim", "moby"),
+            mounts::remove("/var/lib/docker /var/lib/dockershim /run/docker /etc/docker/key.json"),
+            is_users("containerd"),
+            mounts::remove(CONTAINERD)
         ),
-        RuntimeKind::Isulad => ("/var/lib/isulad /run/isulad", "isulad-shim"),
+        RuntimeKind::Isulad => {
+            format!(
+                "{}\n{}",
+                end_containers("isulad-shim", ""),
+                mounts::remove("/var/lib/isulad /run/isulad")
+            )
+        }
     };
-    let script = format!(
-        "if {}; then exit 0; fi\n{}\nfor f in {folders}; do {}\nrm -rf --one-file-system \"$f\"; done",
-        is_users(),
-        end_containers(shims),
-        unmount("$f"),
-    );
-    let restart = format!("if {}; then systemctl -q enable {name}; systemctl restart {name}; fi", is_users());
+    let users = is_users(name);
+    let script = format!("if {users}; then exit 0; fi\n{remove}");
+    let restart = format!("if {users}; then systemctl -q enable {name}; systemctl restart {name}; fi");
     // Undone last first.
     let mut undo = vec![
         Undo::script("start the runtime that was there before", restart),
@@ -114,8 +121,7 @@ fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
     ];
     if kind == RuntimeKind::Docker {
         let remove = format!(
-            "if ! {} && command -v ip >/dev/null; then ip link delete docker0 2>/dev/null || :; fi",
-            is_users()
+            "if ! {users} && command -v ip >/dev/null; then ip link delete docker0 2>/dev/null || :; fi"
         );
         undo.push(Undo::script("remove docker's bridge", remove));
     }
@@ -125,19 +131,36 @@ fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
     undo
 }
 
-/// Shell: ends every process that lives below a container's shim, and the shim.
-fn end_containers(shims: &str) -> String {
+/// Shell: ends every process that lives below a container's shim, and the shim; only of those shims that
+/// have `word` among theirs.
+fn end_containers(shims: &str, word: &str) -> String {
     format!(
         "for p in /proc/[0-9]*; do read -r c 2>/dev/null < $p/comm || continue; case $c in {shims}*) \
+         grep -qs '{word}' $p/cmdline || continue\n\
          s=${{p#/proc/}}; for t in $p/task/*/children; do for k in $(cat $t 2>/dev/null); do kill -9 $k 2>/dev/null || :; done; done; \
          kill -9 $s 2>/dev/null || : ;; esac; done; sleep 0.2"
     )
 }
 
-/// Shell: unmounts everything below a folder, the innermost first.
-pub fn unmount(folder: &str) -> String {
-    format!(
-        "awk -v f=\"{folder}/\" 'index($2 \"/\", f) == 1 {{ print $2 }}' /proc/mounts | sort -r | \
-         while read -r m; do umount -l \"$m\" 2>/dev/null || :; done"
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_runtime_that_ran_before_is_the_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = folder.path().join("kept").display().to_string();
+        let run = |active: &str, script: &str| {
+            let script = format!("systemctl() {{ [ \"$3\" = {active} ]; }}\n{script}").replace(KEPT, &kept);
+            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+            output.status.success()
+        };
+        assert!(!run("none", &is_users("docker")), "there is no note yet");
+        assert!(run("containerd", &note_users("docker")));
+        assert!(run("docker", &note_users("docker")), "the first note stays");
+        assert!(!run("none", &is_users("docker")));
+        assert!(run("none", &is_users("containerd")));
+    }
 }

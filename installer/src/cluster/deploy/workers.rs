@@ -16,7 +16,7 @@ use crate::events::Event;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::{Command, RemoteFile, words};
+use crate::remote::{Command, RemoteFile, mounts, words};
 use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
@@ -242,14 +242,14 @@ async fn approve_next(cluster: &Cluster, token: &Token, left: &mut BTreeSet<Stri
 /// pods' network.
 fn leftovers() -> Vec<Undo> {
     let script = format!(
-        "f=/var/lib/kubelet; {}\nrm -f {}\nrm -rf --one-file-system /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers\n\
+        "rm -f {}\n{}\n\
          if command -v ip >/dev/null; then\n\
          for i in cni0 flannel.1 flannel-v6.1 kube-ipvs0 kube-bridge vxlan.calico tunl0; do ip link delete $i 2>/dev/null || :; done\n\
          ip -o link 2>/dev/null | awk -F': ' '{{ split($2, n, \"@\"); if (n[1] ~ /^(cali|veth)/) print n[1] }}' | while read -r i; do ip link delete \"$i\" 2>/dev/null || :; done\n\
          for n in $(ip netns list 2>/dev/null | awk '/^cni-/ {{ print $1 }}'); do ip netns delete \"$n\" 2>/dev/null || :; done\n\
          fi",
-        runtime::unmount("$f"),
         paths::KUBELET,
+        mounts::remove("/var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers"),
     );
     vec![Undo::script("remove pods, their mounts and interfaces", script)]
 }
