@@ -73,6 +73,8 @@ def parser():
     stand_in = add(commands, "upstream", "what the internet would offer: registry, RPM repositories, http", run_upstream)
     stand_in.add_argument("action", choices=("up", "down", "open", "close"), help="start, stop; open it to the hosts, close it to them")
 
+    images = add(commands, "images", "build and keep what hosts of each kind start from", run_images)
+    images.add_argument("kinds", nargs="*", metavar="KIND")
     build = add(commands, "kubernetes", "build and keep real Kubernetes programs for both archs", run_kubernetes)
     build.add_argument("versions", nargs="*", metavar="VERSION")
     return top
@@ -194,6 +196,14 @@ def run_upstream(options):
         upstream.set_open(fleet.existing(options.lab), False)
     else:
         upstream.up(options.lab, opened=options.action == "open")
+
+
+def run_images(options):
+    for kind in options.kinds or fleet.DEFAULT_HOSTS:
+        if kind not in rootfs.KINDS:
+            raise LabError(f"there is no kind `{kind}`", hint=f"kinds: {', '.join(rootfs.KINDS)}")
+        rootfs.template(kind)
+        say(f"{kind}: in the cache")
 
 
 def run_kubernetes(options):

@@ -17,6 +17,7 @@ from .settings import cache, jobs
 OLDEST_GO = (1, 21)  # older ones cannot fetch the toolchain that a module asks for
 FETCHED_GO = "v0.0.1-go1.24.9.linux-amd64"
 DEBIAN_GO = "/usr/lib/go-1.19/bin/go"
+COLLECT = "400"  # the compiler collects garbage less often: more memory, a fifth less time
 
 
 def go():
@@ -46,7 +47,7 @@ def fetched_go():
 
 def environment(arch):
     return dict(
-        os.environ, GOARCH=arch, GOOS="linux", CGO_ENABLED="0", GOFLAGS=f"-v -p={jobs()} -trimpath -mod=mod", GOMAXPROCS=str(jobs()),
+        os.environ, GOARCH=arch, GOOS="linux", CGO_ENABLED="0", GOFLAGS=f"-v -p={jobs()} -trimpath -mod=mod", GOMAXPROCS=str(jobs()), GOGC=COLLECT,
         GOCACHE=cache("build", "gocache"), GOMODCACHE=cache("build", "gomodules"), GOTOOLCHAIN="auto", GOWORK="off",
     )
 

@@ -76,7 +76,7 @@ def from_debian(version, arch):
         file.write(f"KUBE_GIT_COMMIT='lab'\nKUBE_GIT_TREE_STATE='clean'\nKUBE_GIT_VERSION='v{version}'\nKUBE_GIT_MAJOR='{major}'\nKUBE_GIT_MINOR='{minor}'\n")
     environment = {
         "PATH": f"{os.path.dirname(gomodules.DEBIAN_GO)}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": folder, "GOPATH": gopath, "GOCACHE": cache("build", "gocache-1.19"),
-        "GO111MODULE": "off", "GOFLAGS": f"-v -p={jobs()} -tags=providerless", "GOMAXPROCS": str(jobs()), "CGO_ENABLED": "0", "KUBE_GIT_VERSION_FILE": os.path.join(folder, "version"),
+        "GO111MODULE": "off", "GOFLAGS": f"-v -p={jobs()} -tags=providerless", "GOMAXPROCS": str(jobs()), "GOGC": gomodules.COLLECT, "CGO_ENABLED": "0", "KUBE_GIT_VERSION_FILE": os.path.join(folder, "version"),
         "KUBE_BUILD_PLATFORMS": f"linux/{arch}", "SOURCE_DATE_EPOCH": "1610000000",
     }
     what = " ".join(f"cmd/{name}" for name in PROGRAMS)
