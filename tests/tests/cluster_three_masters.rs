@@ -4,8 +4,10 @@
 use eggo_tests::lab::{Kind, Lab};
 use eggo_tests::site::{Place, Release, Site, run, succeed};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const PROGRAMS: [&str; 6] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"];
@@ -73,8 +75,10 @@ fn three_masters_behind_a_load_balancer() {
     assert_eq!(nodes.matches(site.release.kubernetes).count(), 3, "{nodes}");
     assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
 
-    // The mended one.
+    // The mended one. It is killed while it works on a master and while it works on a worker, and goes on.
     let bundle = build(&site, "next", &next);
+    killed_at(upgrade(&site, &bundle), "m: its turn");
+    killed_at(upgrade(&site, &bundle), "w: its turn");
     succeed(upgrade(&site, &bundle));
     let again = run(upgrade(&site, &bundle));
     let told = String::from_utf8_lossy(&again.stderr);
@@ -119,6 +123,17 @@ fn upgrade(site: &Site, bundle: &Path) -> Command {
     let mut command = site.install(&["upgrade"]);
     command.arg(bundle).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
     command
+}
+
+/// Kills it half a second after it has said this.
+fn killed_at(mut command: Command, words: &str) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let told = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut lines = told.lines().map_while(Result::ok).inspect(|line| println!("{line}"));
+    assert!(lines.any(|line| line.contains(words)), "it never said `{words}`");
+    std::thread::sleep(Duration::from_millis(500));
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
 }
 
 fn replace(bytes: &mut [u8], from: &str, to: &str) {
