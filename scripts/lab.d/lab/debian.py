@@ -3,6 +3,7 @@
 An apt state of its own lies in the cache: it follows the machine's Debian mirror, and knows no installed packages.
 """
 
+import contextlib
 import fcntl
 import glob
 import os
@@ -24,6 +25,14 @@ def mirror():
             if found:
                 return found[1]
     return "http://deb.debian.org/debian"
+
+
+@contextlib.contextmanager
+def in_turn(folder):
+    """One lab at a time in this folder."""
+    with open(os.path.join(folder, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Apt:
@@ -49,8 +58,7 @@ class Apt:
     def update(self):
         """Fetch the lists unless they are younger than a day; two labs at once take turns."""
         stamp = os.path.join(self.folder, "updated")
-        with open(os.path.join(self.folder, "lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with in_turn(self.folder):
             if os.path.exists(stamp) and time.time() - os.path.getmtime(stamp) < 86400:
                 return
             run("apt-get", *self.options, "-qq", "update")
@@ -63,9 +71,10 @@ class Apt:
         for line in run("apt-get", *self.options, "--print-uris", "download", *packages).splitlines():
             name = line.split()[1]
             wanted[name.split("_")[0]] = os.path.join(folder, name)
-        missing = [package for package, path in wanted.items() if not os.path.exists(path)]
-        if missing:
-            run("apt-get", *self.options, "-qq", "download", *missing, cwd=folder)
+        with in_turn(folder):
+            missing = [package for package, path in wanted.items() if not os.path.exists(path)]
+            if missing:
+                run("apt-get", *self.options, "-qq", "download", *missing, cwd=folder)
         return [wanted[package] for package in packages]
 
     def source(self, package, folder):

@@ -9,6 +9,7 @@ import tempfile
 import time
 import urllib.parse
 
+from .. import rootfs
 from ..process import LabError, need, run, say
 from ..settings import cache
 from . import catalogue
@@ -17,15 +18,16 @@ from .images import INDEX, MANIFEST, sha256
 
 def storage():
     """The filled storage that every lab's registry starts from."""
-    images, digest = catalogue.images()
-    path = cache("upstream", f"registry-{digest}")
-    if not os.path.isdir(path):
-        say(f"upstream: filling the registry ({', '.join(f'{image.name}:{image.tag}' for image in images)})")
-        part = tempfile.mkdtemp(prefix="registry-", dir=os.path.dirname(path))
-        with temporary(part) as address:
-            for image in images:
-                push(address, image)
-        os.rename(part, path)
+    with rootfs.locked("upstream-registry"):
+        images, digest = catalogue.images()
+        path = cache("upstream", f"registry-{digest}")
+        if not os.path.isdir(path):
+            say(f"upstream: filling the registry ({', '.join(f'{image.name}:{image.tag}' for image in images)})")
+            part = tempfile.mkdtemp(prefix="registry-", dir=os.path.dirname(path))
+            with temporary(part) as address:
+                for image in images:
+                    push(address, image)
+            os.rename(part, path)
     return path
 
 
