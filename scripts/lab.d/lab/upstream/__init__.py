@@ -11,7 +11,7 @@ import sys
 from .. import cgroups, fleet, kubernetes, network
 from ..process import run, say, succeeds
 from ..settings import cache
-from . import registry, rpms
+from . import registry, releases, rpms
 
 REGISTRY_PORT, WEB_PORT = network.UPSTREAM_PORTS
 OTHER_INDEX = 2  # the address of the "other host" that redirects lead to
@@ -68,6 +68,7 @@ def describe(lab):
     return {
         "registry": address(lab), "http": f"http://{web(lab)}", "other": f"http://{other(lab)}", "open": fleet.is_open(lab), "www": lab.path("upstream", "www"),
         "rpm_key": f"http://{web(lab)}/{rpms.KEY_NAME}", "rpm": f"http://{web(lab)}/rpm/$basearch/",
+        "releases": releases.versions(lab.path("upstream", "www", releases.SERVER)),
     }
 
 
@@ -75,14 +76,13 @@ def fill_web(lab):
     """The http server's folder: links into the cache, so that a later build shows up at once."""
     www = lab.path("upstream", "www")
     os.makedirs(www, exist_ok=True)
-    releases = os.path.join(www, "release")
-    os.makedirs(releases, exist_ok=True)
     built = cache("kubernetes")
     for version in kubernetes.versions():
         # laid out as Kubernetes' own download server does
-        place = os.path.join(releases, f"v{version}", "bin")
+        place = os.path.join(www, "release", f"v{version}", "bin")
         os.makedirs(place, exist_ok=True)
         relink(os.path.join(place, "linux"), os.path.join(built, version))
+    relink(os.path.join(www, releases.SERVER), releases.folder())
     folder = rpms.repositories()
     for name in os.listdir(folder):
         os.makedirs(os.path.join(www, "rpm"), exist_ok=True)

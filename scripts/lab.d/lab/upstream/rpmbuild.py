@@ -23,14 +23,14 @@ DEFINES = {
 class Package:
     """What a package is called and needs, and how to lay out its files. `sources` are the files that it is made of."""
 
-    def __init__(self, arch, name, version, release, summary, requires, sources, lay_out, provides=()):
+    def __init__(self, arch, name, version, release, summary, requires, sources, lay_out, provides=(), before=None):
         self.arch, self.name, self.version, self.release = arch, name, tidy(version), tidy(release)
         self.summary, self.requires, self.sources, self.lay_out = summary, requires, sources, lay_out
-        self.provides = list(provides)
+        self.provides, self.before = list(provides), before
 
     def digest(self):
         facts = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in self.sources]
-        return rootfs.digest(RECIPE, self.arch, self.name, self.version, self.release, self.requires, self.provides, facts)
+        return rootfs.digest(RECIPE, self.arch, self.name, self.version, self.release, self.requires, self.provides, self.before or "", facts)
 
     def path(self):
         return cache("upstream", "rpms", self.digest(), f"{self.name}-{self.version}-{self.release}.{RPM_ARCH[self.arch]}.rpm")
@@ -65,6 +65,7 @@ class Package:
         lines += [f"Requires: {needed}" for needed in self.requires]
         lines += [f"Provides: {provided}" for provided in self.provides]
         lines += ["%description", self.summary, "%install", "mkdir -p %{buildroot}", f"cp -a {files}/. %{{buildroot}}/"]
+        lines += ["%pre", self.before] if self.before else []
         lines += [SCRIPTLETS] if any(path.endswith(".service") for path in listed) else []
         return "\n".join([*lines, "%files", *(f'"{path}"' for path in listed)]) + "\n"
 

@@ -18,8 +18,8 @@ from .rpmbuild import KEY_NAME, RPM_ARCH, Package, signing_key
 REPACKED = {
     "containerd": ("containerd", ["runc"]), "runc": ("runc", []), "containernetworking-plugins": ("containernetworking-plugins", []),
     "conntrack": ("conntrack-tools", []), "socat": ("socat", []), "ethtool": ("ethtool", []), "ipset": ("ipset", []), "iptables": ("iptables", []),
-    "nftables": ("nftables", []), "etcd-server": ("etcd", []), "etcd-client": ("etcd-client", []), "docker.io": ("docker-engine", ["containerd", "runc", "iptables"]), "tini": ("tini", []),
-    "jq": ("jq", []), "libjq1": ("libjq1", []), "libonig5": ("oniguruma", []), "nginx": ("nginx", ["nginx-filesystem"]), "nginx-common": ("nginx-filesystem", []),
+    "nftables": ("nftables", []), "etcd-server": ("etcd", ["etcd-client"]), "etcd-client": ("etcd-client", []), "docker.io": ("docker-engine", ["containerd", "runc", "iptables"]), "tini": ("tini", []),
+    "jq": ("jq", []), "libjq1": ("libjq1", []), "libonig5": ("oniguruma", []), "nginx": ("nginx", ["nginx-filesystem"]), "nginx-common": ("nginx-filesystem", []), "libnginx-mod-stream": ("nginx-mod-stream", ["nginx"]),
     "libxtables12": ("iptables-libs", []), "libip4tc2": ("libip4tc", []), "libip6tc2": ("libip6tc", []), "libmnl0": ("libmnl", []), "libnftnl11": ("libnftnl", []),
     "libnfnetlink0": ("libnfnetlink", []), "libnetfilter-conntrack3": ("libnetfilter_conntrack", []), "libipset13": ("ipset-libs", []), "libwrap0": ("tcp_wrappers-libs", []),
     "libnftables1": ("nftables-libs", []), "libjansson4": ("jansson", []), "libedit2": ("libedit", []), "libbsd0": ("libbsd", []), "libmd0": ("libmd", []), "libpcre3": ("pcre", []),
@@ -34,7 +34,10 @@ REPACKED = {
 }
 
 # what rpm's generators do not find by themselves
-PROVIDES = {"glibc": ["rtld(GNU_HASH)"], "bash": ["/bin/sh", "/bin/bash", "/bin/dash"]}
+PROVIDES = {"iptables": ["iptables-nft"], "glibc": ["rtld(GNU_HASH)"], "bash": ["/bin/sh", "/bin/bash", "/bin/dash"]}
+
+# what Debian's own scripts do before the files come
+BEFORE = {"docker-engine": "getent group docker >/dev/null || groupadd --system docker"}
 
 # package: (programs, requirements, what it is)
 KUBERNETES = {
@@ -108,7 +111,7 @@ def repacked(name, deb, arch):
                 if not os.path.lexists(place):
                     os.symlink("xtables-nft-multi", place)
 
-    return Package(arch, rpm_name, upstream or version, f"{release}.el8", rpm_name, requires, [deb], lay_out, PROVIDES.get(rpm_name, []))
+    return Package(arch, rpm_name, upstream or version, f"{release}.el8", rpm_name, requires, [deb], lay_out, PROVIDES.get(rpm_name, []), BEFORE.get(rpm_name))
 
 
 def merge_usr(files):

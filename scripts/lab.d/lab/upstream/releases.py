@@ -1,0 +1,94 @@
+"""What projects publish on GitHub, laid out as there: etcd, containerd, runc and CNI plugins out of Debian's packages, and
+the coredns that the lab built. Versions are those of what is really inside."""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+
+from .. import debian, kubernetes, rootfs
+from ..process import run, say
+from ..settings import ARCHS, cache
+
+SERVER = "github.com"
+RECIPE = 1  # raise it when the way of packing changes
+
+# project: the Debian packages that its programs come from; the first one tells the version
+PROJECTS = {
+    "etcd": ("etcd-server", "etcd-client"),
+    "containerd": ("containerd",),
+    "runc": ("runc",),
+    "plugins": ("containernetworking-plugins",),
+}
+
+
+def folder():
+    """The folder that stands for github.com; made when the cache lacks it."""
+    with rootfs.locked("upstream-releases"):
+        debs = {arch: packages(arch) for arch in ARCHS}
+        dns = kubernetes.companions("coredns")
+        path = cache("upstream", "releases-" + rootfs.digest(RECIPE, sorted(map(str, debs.items())), [one.version for one in dns]))
+        if not os.path.isdir(path):
+            say("upstream: packing releases as their projects do")
+            part = tempfile.mkdtemp(prefix="releases-", dir=os.path.dirname(path))
+            for arch in ARCHS:
+                pack(part, arch, debs[arch], dns)
+            with open(os.path.join(part, "versions.json"), "w") as file:
+                json.dump({project: version(paths[0]) for project, paths in debs[ARCHS[0]].items()}, file)
+            os.chmod(part, 0o755)
+            os.rename(part, path)
+    return path
+
+
+def versions(path):
+    """The version of each project's release in a folder made here."""
+    with open(os.path.join(path, "versions.json")) as file:
+        return json.load(file)
+
+
+def packages(arch):
+    names = [name for debs in PROJECTS.values() for name in debs]
+    found = dict(zip(names, debian.Apt(arch).download(cache("upstream", "debs", arch), *names)))
+    return {project: [found[name] for name in debs] for project, debs in PROJECTS.items()}
+
+
+def version(deb):
+    return re.match(r"[\d.]*\d", os.path.basename(deb).split("_")[1].replace("%3a", ":").split(":")[-1])[0]
+
+
+def pack(root, arch, debs, dns):
+    number = {project: version(paths[0]) for project, paths in debs.items()}
+    with tempfile.TemporaryDirectory() as files:
+        for paths in debs.values():
+            for deb in paths:
+                run("dpkg-deb", "-x", deb, files)
+        programs = lambda *names: {name: os.path.join(files, "usr/bin", name) for name in names}
+        etcd = f"etcd-v{number['etcd']}-linux-{arch}"
+        archive(place(root, "etcd-io/etcd", number["etcd"], f"{etcd}.tar.gz"), programs("etcd", "etcdctl"), f"{etcd}/")
+        name = f"containerd-static-{number['containerd']}-linux-{arch}.tar.gz"
+        archive(place(root, "containerd/containerd", number["containerd"], name), programs("containerd", "containerd-shim-runc-v2", "ctr"), "bin/")
+        shutil.copyfile(os.path.join(files, "usr/sbin/runc"), place(root, "opencontainers/runc", number["runc"], f"runc.{arch}"))
+        plugins = os.path.join(files, "usr/lib/cni")
+        name = f"cni-plugins-linux-{arch}-v{number['plugins']}.tgz"
+        archive(place(root, "containernetworking/plugins", number["plugins"], name), {name: os.path.join(plugins, name) for name in os.listdir(plugins)}, "./")
+    for one in dns:
+        archive(place(root, "coredns/coredns", one.version, f"coredns_{one.version}_linux_{arch}.tgz"), {"coredns": one.path(arch)}, "")
+
+
+def place(root, project, version, name):
+    folder = os.path.join(root, project, "releases/download", f"v{version}")
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, name)
+
+
+def archive(path, programs, prefix):
+    """The same bytes for the same programs, so that what was fetched once stays known."""
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", 1, file, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, source in sorted(programs.items()):
+            entry = tarfile.TarInfo(prefix + name)
+            entry.size, entry.mode = os.path.getsize(source), 0o755
+            with open(source, "rb") as content:
+                tar.addfile(entry, content)
