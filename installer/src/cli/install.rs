@@ -31,7 +31,7 @@ pub struct Args {
     #[command(flatten)]
     pub state: StateArgs,
 
-    /// Do not ask before changing anything
+    /// Do not ask before changing anything; nor is anybody asked where there is no terminal
     #[arg(short, long)]
     pub yes: bool,
 

@@ -84,6 +84,11 @@ pub fn render(plan: &Plan) -> String {
     for node in plan.nodes.iter().filter(|node| !node.expects.is_empty()) {
         text.push_str(&format!("{}: {}\n", node.name, node.expects.join(", ")));
     }
+    if let Some(plugin) = &plan.network_without_addon {
+        text.push_str(&format!(
+            "\nno addon is called `{plugin}` (`network.plugin`): the pods' network must come from elsewhere\n"
+        ));
+    }
     let (total, to_send) = (plan.bytes(), plan.nodes.iter().map(|node| node.bytes_to_send).sum::<u64>());
     let there = match total - to_send {
         0 => String::new(),

@@ -1,7 +1,7 @@
 //! `eggo-install template`
 
 use super::output;
-use crate::config::{HostWord, RuntimeKind, Template};
+use crate::config::{HostWord, RuntimeKind, Template, defaults};
 use eggo_bundles::Arch;
 use eggo_terminal::Report;
 use std::io::Write as _;
@@ -62,6 +62,10 @@ pub struct Args {
     #[arg(long, default_value = "containerd", value_parser = runtime)]
     runtime: RuntimeKind,
 
+    /// The image of every pod's first container, as the bundle has it
+    #[arg(long, value_name = "IMAGE", default_value = defaults::PAUSE_IMAGE)]
+    pause_image: String,
+
     /// The arch of hosts that do not say
     #[arg(long, default_value = "amd64")]
     arch: Arch,
@@ -88,6 +92,7 @@ pub fn run(args: Args) -> Result<(), Report> {
         etcds: args.etcds,
         load_balancer: args.loadbalance,
         runtime: args.runtime,
+        pause_image: args.pause_image,
         arch: args.arch,
     }
     .to_string();

@@ -156,7 +156,12 @@ pub const KEYS: &[Key] = &[
                 Some("10.244.0.0/16"),
                 "The network of pods; apart from `service.cidr`",
             ),
-            key("plugin", Shape::Text, None, "calico, flannel…: its manifest is adapted to `podcidr`"),
+            key(
+                "plugin",
+                Shape::Text,
+                None,
+                "Who lays the pods' network (calico, flannel…); the plan tells when no addon is called so",
+            ),
             key("plugin-args", Shape::Free(&Shape::Text), None, "Its settings").or(&["pluginargs"]),
         ]),
         None,

@@ -8,7 +8,7 @@
 
 mod address;
 mod control_plane;
-mod defaults;
+pub mod defaults;
 mod extras;
 mod hosts;
 mod install;

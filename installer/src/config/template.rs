@@ -19,6 +19,7 @@ pub struct Template {
     pub etcds: Vec<HostWord>,
     pub load_balancer: Option<HostWord>,
     pub runtime: RuntimeKind,
+    pub pause_image: String,
     /// For hosts that do not say.
     pub arch: Arch,
 }
@@ -178,7 +179,7 @@ impl fmt::Display for Template {
              \n\
              # The networks of services and of pods: apart from each other and from the nodes.\n\
              service:\n  cidr: {service}\n  dnsaddr: 10.32.0.10\n  gateway: 10.32.0.1\n\
-             network:\n  podcidr: {pods}\n  # plugin: calico          # its manifest is adapted to podcidr\n\
+             network:\n  podcidr: {pods}\n  # plugin: calico          # an addon of this name must come along; it is adapted to podcidr\n\
              \n\
              # Where clients find the API; without it the load balancer, else the first master.\n\
              # apiserver-endpoint: api.example.org:6443\n\
@@ -205,15 +206,17 @@ impl fmt::Display for Template {
              install:\n  package-source: {{type: bundle}}\n",
             service = defaults::SERVICE_CIDR,
             pods = defaults::POD_CIDR,
-            pause = defaults::PAUSE_IMAGE,
+            pause = quoted(&self.pause_image),
         )
     }
 }
 
 /// A YAML scalar that always reads back as this text. JSON strings are YAML's double-quoted ones.
 fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '~');
-    let word = text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(plain);
+    // (No text that ends with a colon, which would be a key.)
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '~' | ':');
+    let word =
+        text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(plain) && !text.ends_with(':');
     let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text);
     if word && !reserved { text.to_string() } else { serde_json::Value::from(text).to_string() }
 }
@@ -236,6 +239,7 @@ mod tests {
             etcds: Vec::new(),
             load_balancer: None,
             runtime: RuntimeKind::Containerd,
+            pause_image: defaults::PAUSE_IMAGE.into(),
             arch: Arch::Amd64,
         }
     }

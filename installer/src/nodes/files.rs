@@ -45,23 +45,15 @@ pub fn placements(items: &[Wanted]) -> Result<Vec<Placement>, PlaceError> {
     let mut placements = Vec::new();
     for Wanted { item, dst } in items {
         let Some(folder) = dst.as_deref().or(item.dst.as_deref()) else { continue };
-        let Some(below) = below(item) else { continue };
-        let path = dst::check(&format!("{folder}/{below}"))?;
+        let name = match item.kind {
+            Kind::Bin | Kind::File | Kind::Dir => item.path.rsplit('/').next().unwrap_or_default(),
+            Kind::Pkg | Kind::Image | Kind::Addon => continue,
+        };
+        let path = dst::check(&format!("{folder}/{name}"))?;
         let mode = item.mode.unwrap_or(if item.kind == Kind::Bin { 0o755 } else { 0o644 }) & 0o777;
         placements.push(Placement { item: item.clone(), path, mode });
     }
     Ok(placements)
-}
-
-/// The part of the path below the destination: a binary's or file's own name, a folder with its name.
-fn below(item: &Item) -> Option<&str> {
-    let inside = item.path.split_once('/')?.1;
-    let inside = inside.strip_prefix(item.kind.room())?.strip_prefix('/')?;
-    match item.kind {
-        Kind::Bin | Kind::File => inside.rsplit('/').next(),
-        Kind::Dir => Some(inside),
-        Kind::Pkg | Kind::Image | Kind::Addon => None,
-    }
 }
 
 fn step(placements: &[Placement]) -> Step {
@@ -216,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn binaries_go_into_the_folder_and_folders_keep_their_name() {
+    fn every_file_goes_into_the_folder_of_its_own() {
         let items = [
             wanted(Kind::Bin, "amd64/bin/kubelet", "/usr/bin"),
             wanted(Kind::File, "amd64/file/kubelet.service", "/usr/lib/systemd/system"),
-            wanted(Kind::Dir, "amd64/dir/plugins/sub/x", "/opt/cni/bin"),
+            wanted(Kind::Dir, "amd64/dir/plugins/sub/x", "/opt/cni/bin/plugins/sub"),
             wanted(Kind::File, "amd64/file/settings", "/etc/kubernetes"),
             wanted(Kind::Pkg, "amd64/pkg/a.deb", "/usr/bin"),
         ];

@@ -29,6 +29,9 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// The manifests to apply, in order; they are also among the first master's items.
     pub addons: Vec<Wanted>,
+    /// `network.plugin`, where no addon is called so: the pods' network must come from elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_without_addon: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -106,7 +109,8 @@ pub fn plan(
     refuse_what_only_the_parent_has(index, &nodes, known_of)?;
     let first = config.first_master();
     let addons = first.map_or_else(Vec::new, |master| pick::addons(config, master.arch, &catalogue));
-    Ok(Plan { cluster: config.cluster_id.clone(), nodes, addons })
+    let network_without_addon = network_without_addon(config, &addons);
+    Ok(Plan { cluster: config.cluster_id.clone(), nodes, addons, network_without_addon })
 }
 
 impl Plan {
@@ -158,6 +162,14 @@ impl NodePlan {
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Wanted> {
         self.items.iter().filter(move |wanted| wanted.item.kind == kind)
     }
+}
+
+/// A manifest that lies on the first master may have any name.
+fn network_without_addon(config: &Config, addons: &[Wanted]) -> Option<String> {
+    let plugin = config.network.plugin.as_ref()?;
+    let called = |wanted: &Wanted| wanted.item.name.to_lowercase().contains(&plugin.to_lowercase());
+    let brought = addons.iter().any(called) || config.network.plugin_args.contains_key("NetworkYamlPath");
+    (!brought).then(|| plugin.clone())
 }
 
 fn refuse_repos(config: &Config, options: Options) -> Result<(), PlanError> {

@@ -270,7 +270,12 @@ impl<'a> Picker<'a> {
         if !self.installable(item) {
             return Ok(());
         }
-        let dst = match (item.kind, given.or(item.dst.as_deref())) {
+        // deploy.yaml says where a whole folder goes, which keeps its name there; the index, where each of its files goes.
+        let kept = given.filter(|_| item.kind == Kind::Dir).map(|folder| match within_room(item) {
+            Some((folders, _)) => format!("{folder}/{folders}"),
+            None => folder.to_string(),
+        });
+        let dst = match (item.kind, kept.as_deref().or(given).or(item.dst.as_deref())) {
             (Kind::Pkg | Kind::Image | Kind::Addon, _) => None,
             (Kind::Bin, None) => Some(BINARIES.to_string()),
             (_, None) => return Err(PlanError::NoDst(item.name.clone())),
@@ -296,4 +301,10 @@ impl<'a> Picker<'a> {
             Arch::ALL.into_iter().find(|other| *other != arch && self.catalogue.has(*other, kind, name))?;
         Some(format!("it for {other}"))
     }
+}
+
+/// Folders and name of an item's file, below the room of its kind.
+fn within_room(item: &Item) -> Option<(&str, &str)> {
+    let inside = item.path.split_once('/')?.1.strip_prefix(item.kind.room())?.strip_prefix('/')?;
+    inside.rsplit_once('/')
 }

@@ -162,6 +162,28 @@ fn lists_decide_what_and_where() {
 }
 
 #[test]
+fn the_index_places_every_file_and_deploy_yaml_whole_folders() {
+    let places = |config: &Config| {
+        let plan = made(config, &full());
+        let worker = plan.node("w").unwrap();
+        worker.of_kind(Kind::Dir).map(|wanted| wanted.dst.clone().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(places(&config("install: {package-source: {type: bundle}}\n")), ["/etc/kubernetes/conf"]);
+    let listed = LISTS.replace("worker: [", "worker: [{name: conf, type: dir, dst: /opt/cni/bin}, ");
+    assert_eq!(places(&config(&listed)), ["/opt/cni/bin/conf"]);
+}
+
+#[test]
+fn a_network_that_no_addon_lays_is_told() {
+    let told = |plugin: &str| {
+        let more = format!("install: {{package-source: {{type: bundle}}}}\nnetwork: {{plugin: {plugin}}}\n");
+        made(&config(&more), &full()).network_without_addon
+    };
+    assert_eq!(told("Calico"), None);
+    assert_eq!(told("flannel").as_deref(), Some("flannel"));
+}
+
+#[test]
 fn an_archive_of_eggo_stands_for_the_images_of_the_bundle() {
     let lists = LISTS.replace("pause.tar", "images.tar");
     let plan = made(&config(&lists), &full());

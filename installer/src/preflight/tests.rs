@@ -224,7 +224,12 @@ fn a_damaged_package_refuses_the_bundle_before_any_node_is_asked() {
     .unwrap();
     let mut node = Nodes::new().plans.remove(0);
     node.items = vec![crate::plan::Wanted { item: Arc::new(item), dst: None }];
-    let plan = crate::plan::Plan { cluster: "one".into(), nodes: vec![node], addons: Vec::new() };
+    let plan = crate::plan::Plan {
+        cluster: "one".into(),
+        nodes: vec![node],
+        addons: Vec::new(),
+        network_without_addon: None,
+    };
     let damaged = Unreadable(|| eggo_bundles::Error::NotABundle { path: "b.tar.gz".into() });
     let report = eggo_terminal::Report::from(Heads::read(&plan, &damaged).unwrap_err());
     assert_eq!(report.exit, eggo_terminal::Exit::Untrusted);
