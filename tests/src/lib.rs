@@ -4,6 +4,8 @@
 
 pub mod lab;
 pub mod parcel;
+pub mod readme;
+pub mod ready;
 pub mod site;
 pub mod terminal;
 pub mod user;

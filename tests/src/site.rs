@@ -1,13 +1,18 @@
 //! A site inside the air gap: a bundle built by `eggo-bundle`, a deploy.yaml, and lab hosts that
 //! `eggo-install` turns into a cluster.
 
-use crate::lab::{Host, Lab, cache, kubernetes, project};
-use std::fmt::Write as _;
+use crate::lab::{Host, Lab, Upstream, cache, kubernetes, project};
+use crate::ready;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 use tempfile::TempDir;
+
+/// What of Kubernetes comes with a new version of it.
+pub const PROGRAMS: [&str; 6] =
+    ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"];
 
 /// A Kubernetes that the lab builds, and what goes with it.
 #[derive(Debug, Clone, Copy)]
@@ -16,14 +21,16 @@ pub struct Release {
     /// What it is upgraded to: the same programs under another name, which must be as long.
     pub next: &'static str,
     pub coredns: &'static str,
-    pub pause: &'static str,
+    /// As the names of the ready manifests have it.
+    pub minor: &'static str,
 }
 
 /// Out of Debian's source.
-pub const DEBIANS: Release = Release { kubernetes: "1.20.2", next: "1.20.3", coredns: "1.8.4", pause: "3.2" };
+pub const DEBIANS: Release =
+    Release { kubernetes: "1.20.2", next: "1.20.3", coredns: "1.8.4", minor: "1.20" };
 /// From the Go module proxy.
 pub const CURRENT: Release =
-    Release { kubernetes: "1.34.4", next: "1.34.5", coredns: "1.12.4", pause: "3.10" };
+    Release { kubernetes: "1.34.4", next: "1.34.5", coredns: "1.12.4", minor: "1.34" };
 
 impl Release {
     /// Debian's, or with `EGGO_TEST_KUBERNETES=current` the current one.
@@ -35,9 +42,9 @@ impl Release {
         }
     }
 
-    /// Where its programs lie, with `{arch}` for the arch.
-    pub fn programs(&self) -> String {
-        format!("{}/kubernetes/{}/{{arch}}", cache().display(), self.kubernetes)
+    /// Where its programs lie.
+    pub fn programs(&self, arch: &str) -> PathBuf {
+        cache().join("kubernetes").join(self.kubernetes).join(arch)
     }
 }
 
@@ -45,6 +52,8 @@ pub struct Site {
     pub lab: Lab,
     pub folder: TempDir,
     pub release: Release,
+    /// The ready manifest that bundles are built from.
+    manifest: String,
     /// A hook lays a bridge on every worker; without it an addon must bring the pods' network.
     pub bridge: bool,
     /// Images and addons (name and text) beyond those of every bundle. These addons come first.
@@ -61,8 +70,10 @@ pub struct Place<'a> {
 }
 
 impl Site {
+    /// A site for the release's ready manifest of this family: `debian`, `openeuler`…
+    ///
     /// Prints why and returns `None` where there is nothing to deploy.
-    pub fn new(lab: Lab, cluster: &'static str, release: Release) -> Option<Self> {
+    pub fn new(lab: Lab, cluster: &'static str, release: Release, family: &str) -> Option<Self> {
         for host in lab.hosts() {
             kubernetes(release.kubernetes, host.arch())?;
         }
@@ -70,8 +81,9 @@ impl Site {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir_all(folder.path().join("home/.ssh")).expect("a home");
         fs::copy(lab.known_hosts(), folder.path().join("home/.ssh/known_hosts")).expect("known hosts");
+        let manifest = format!("{family}-k8s-{}", release.minor);
         let (images, addons) = (Vec::new(), Vec::new());
-        Some(Self { lab, folder, release, bridge: true, images, addons, cluster })
+        Some(Self { lab, folder, release, manifest, bridge: true, images, addons, cluster })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -82,79 +94,123 @@ impl Site {
         self.lab.host(name)
     }
 
-    /// Builds and signs `bundle.tar.gz` with the release's programs.
-    pub fn build(&self, runtime: &[&str]) -> PathBuf {
-        self.build_from("bundle", self.release.kubernetes, &self.release.programs(), runtime)
+    /// Builds and signs `bundle.tar.gz` from the ready manifest.
+    pub fn build(&self) -> PathBuf {
+        let upstream = self.lab.upstream();
+        self.pack("bundle", &self.manifest(&upstream), &upstream)
     }
 
-    /// Builds and signs `NAME.tar.gz` with Kubernetes' programs out of `programs` (with `{arch}`).
-    pub fn build_from(&self, name: &str, version: &str, programs: &str, runtime: &[&str]) -> PathBuf {
-        let registry = self.lab.upstream().registry;
-        let manifest = self.manifest(version, programs, runtime, &registry);
-        fs::write(self.path(&format!("{name}.yaml")), manifest).expect("a manifest");
-        fs::create_dir_all(self.path("files")).expect("a folder");
-        fs::write(self.path("files/network.sh"), NETWORK).expect("a hook");
-        fs::write(self.path("web.yaml"), web(&registry)).expect("an addon");
-        for (name, text) in &self.addons {
-            fs::write(self.path(name), text).expect("an addon");
+    /// Writes the ready manifest to this file, and what it names beside it.
+    pub fn write_manifest(&self, file: &Path) {
+        let upstream = self.lab.upstream();
+        self.lay_out(file, &self.manifest(&upstream), &upstream);
+    }
+
+    /// The same as `NAME.tar.gz`, with the programs of the next version of Kubernetes out of `programs/ARCH`.
+    pub fn build_next(&self, name: &str, programs: &Path) -> PathBuf {
+        let upstream = self.lab.upstream();
+        let mut manifest = self.manifest(&upstream);
+        manifest["version"] = self.release.next.into();
+        for item in ready::list(&mut manifest, "binaries") {
+            let name = item["name"].as_str().expect("a binary has a name").to_string();
+            if PROGRAMS.contains(&name.as_str()) {
+                *item = json!({"name": name, "roles": item["roles"], "dst": item["dst"],
+                    "path": format!("{}/{{arch}}/{name}", programs.display())});
+            }
         }
+        self.pack(name, &manifest, &upstream)
+    }
+
+    fn lay_out(&self, file: &Path, manifest: &Value, upstream: &Upstream) {
+        let folder = file.parent().expect("it lies in a folder");
+        fs::create_dir_all(folder.join("files")).expect("a folder");
+        fs::write(file, manifest.to_string()).expect("a manifest");
+        fs::write(folder.join("files/network.sh"), NETWORK).expect("a hook");
+        fs::write(folder.join("web.yaml"), web(&upstream.registry)).expect("an addon");
+        for (name, text) in &self.addons {
+            fs::write(folder.join(name), text).expect("an addon");
+        }
+    }
+
+    fn pack(&self, name: &str, manifest: &Value, upstream: &Upstream) -> PathBuf {
+        let file = self.path(&format!("{name}.yaml"));
+        self.lay_out(&file, manifest, upstream);
         let (key, out) = (self.path("key"), self.path(&format!("{name}.tar.gz")));
         if !key.exists() {
             succeed(self.bundle(&["keygen", "--no-password", "-o", &text(&key)]));
         }
         let archs: std::collections::BTreeSet<&str> = self.lab.hosts().iter().map(Host::arch).collect();
         let archs = archs.into_iter().collect::<Vec<_>>().join(",");
-        let cache = project().join("target/bundle-cache");
-        let manifest = text(&self.path(&format!("{name}.yaml")));
-        let (key, written, cache) = (text(&key), text(&out), text(&cache));
-        let words = [
-            "build",
-            "-m",
-            &manifest,
-            "--arch",
-            &archs,
-            "--key",
-            &key,
-            "-o",
-            &written,
-            "--cache-dir",
-            &cache,
-        ];
-        succeed(self.bundle(&words));
+        let mut build = self.bundle(&["build", "--arch", &archs]);
+        build
+            .arg("-m")
+            .arg(file)
+            .arg("--key")
+            .arg(key)
+            .arg("-o")
+            .arg(&out)
+            .arg("--cache-dir")
+            .arg(downloads());
+        succeed(build);
         out
     }
 
-    /// Writes deploy.yaml. `more` is appended.
-    pub fn describe(&self, places: &[Place<'_>], more: &str) {
-        let registry = self.lab.upstream().registry;
-        let mut deploy = format!(
-            "cluster-id: {}\nusername: root\nprivate-key-path: {}\npause-image: {registry}/pause:{}\n\
-             insecure-registries: [\"{registry}\"]\ncni-bin-dir: /usr/lib/cni\n",
-            self.cluster,
-            self.lab.key().display(),
-            self.release.pause
-        );
+    /// The ready manifest in the lab, with what the tests look at: a network, a web server on each node.
+    fn manifest(&self, upstream: &Upstream) -> Value {
+        let mut manifest = ready::manifest(&self.manifest, self.release, upstream);
+        let hook = json!({"path": "files/network.sh", "dst": "/etc/kubernetes/hooks", "roles": ["worker"]});
+        ready::list(&mut manifest, "files").push(hook);
+        let busybox = format!("{}/busybox:1.35", upstream.registry);
+        for name in std::iter::once(&busybox).chain(&self.images) {
+            ready::list(&mut manifest, "images").push(json!({"name": name, "roles": ["worker"]}));
+        }
+        let addons = ready::list(&mut manifest, "addons");
+        addons.extend(self.addons.iter().map(|(name, _)| json!({"name": name, "path": name})));
+        addons.push(json!({"name": "web.yaml", "path": "web.yaml", "images": "none"}));
+        manifest
+    }
+
+    /// Writes deploy.yaml: a sample of `manifests/deploy` with these nodes, and `more` (YAML) in place of what it says.
+    pub fn describe(&self, sample: &str, places: &[Place<'_>], more: &str) {
+        let mut deploy = ready::deploy(sample);
+        deploy["cluster-id"] = self.cluster.into();
         for list in ["masters", "workers", "etcds"] {
-            let there: Vec<&Place<'_>> = places.iter().filter(|place| place.lists.contains(&list)).collect();
-            if !there.is_empty() {
-                writeln!(deploy, "{list}:").expect("text grows");
-            }
-            for place in there {
-                let host = self.host(place.host);
-                let (name, ip, arch) = (host.name(), host.address(), host.arch());
-                writeln!(deploy, "- {{name: {name}, ip: {ip}, port: 22, arch: {arch}}}").expect("text grows");
+            let there = places.iter().filter(|place| place.lists.contains(&list));
+            let nodes: Vec<Value> = there.map(|place| self.node(place.host)).collect();
+            if nodes.is_empty() {
+                deploy.as_object_mut().expect("a mapping").remove(list);
+            } else {
+                deploy[list] = nodes.into();
             }
         }
-        deploy.push_str("install:\n  package-source: {type: bundle}\n");
+        self.settle(&mut deploy);
+        if let Value::Object(more) = ready::parse(more) {
+            deploy.as_object_mut().expect("a mapping").extend(more);
+        }
+        fs::write(self.path("deploy.yaml"), deploy.to_string()).expect("a deploy.yaml");
+    }
+
+    /// What a deploy.yaml must say in this lab, and for this manifest.
+    pub fn settle(&self, deploy: &mut Value) {
+        let upstream = self.lab.upstream();
+        let manifest = ready::manifest(&self.manifest, self.release, &upstream);
+        deploy["private-key-path"] = text(self.lab.key()).into();
+        deploy["pause-image"] = manifest["images"][0]["name"].clone();
+        deploy["insecure-registries"] = json!([upstream.registry]);
+        // Debian's package has the plugins elsewhere.
+        let plugins = manifest["dirs"][0]["dst"].as_str().unwrap_or("/usr/lib/cni");
+        deploy["cni-bin-dir"] = plugins.into();
         if self.bridge {
-            deploy.push_str(
-                "  addition:\n    worker:\n    \
-                 - {name: network.sh, type: shell, schedule: prejoin, timeout: 60s}\n    \
-                 - {name: network.sh, type: shell, schedule: postcleanup, timeout: 60s}\n",
-            );
+            let hook =
+                |when| json!({"name": "network.sh", "type": "shell", "schedule": when, "timeout": "60s"});
+            deploy["install"]["addition"] = json!({"worker": [hook("prejoin"), hook("postcleanup")]});
+            deploy["network"].as_object_mut().expect("a mapping").remove("plugin");
         }
-        deploy.push_str(more);
-        fs::write(self.path("deploy.yaml"), deploy).expect("a deploy.yaml");
+    }
+
+    fn node(&self, name: &str) -> Value {
+        let host = self.host(name);
+        json!({"name": host.name(), "ip": host.address(), "port": 22, "arch": host.arch()})
     }
 
     /// `eggo-install WORDS -f deploy.yaml …` for this site.
@@ -182,56 +238,16 @@ impl Site {
         host.exec(&format!("KUBECONFIG=/run/test.conf kubectl {words}; s=$?; rm -f /run/test.conf; exit $s"))
     }
 
-    fn manifest(&self, version: &str, programs: &str, runtime: &[&str], registry: &str) -> String {
-        let Release { coredns: dns, pause, .. } = self.release;
-        let mut text = format!(
-            "name: kubernetes\nversion: {version}\narchs: [amd64, arm64]\nrepos:\n- {{name: debian, type: deb, from: system}}\n\
-         baseline: minimal\npackages:\n  etcd: [etcd-server, etcd-client]\n  loadbalance: [nginx, libnginx-mod-stream]\n  \
-         worker: [{}, runc, containernetworking-plugins, conntrack, socat, ebtables, iptables, ipset, iproute2, kmod]\nbinaries:\n",
-            runtime.join(", ")
-        );
-        for (name, role) in [
-            ("kube-apiserver", "master"),
-            ("kube-controller-manager", "master"),
-            ("kube-scheduler", "master"),
-            ("kubectl", "master"),
-            ("kubelet", "worker"),
-            ("kube-proxy", "worker"),
-        ] {
-            writeln!(
-            text,
-            "- {{name: {name}, version: {version}, roles: [{role}], dst: /usr/bin, path: \"{programs}/{name}\"}}"
-        )
-        .expect("text grows");
-        }
-        let coredns = format!("{}/companions/coredns/{dns}/{{arch}}/coredns", cache().display());
-        write!(
-            text,
-            "- {{name: coredns, version: {dns}, roles: [master], dst: /usr/bin, path: \"{coredns}\"}}\n\
-         files:\n- {{path: files/network.sh, dst: /etc/kubernetes/hooks, roles: [worker]}}\n\
-         registries:\n- {{name: \"{registry}\", plain-http: true}}\n\
-         images:\n"
-        )
-        .expect("text grows");
-        for name in [format!("{registry}/pause:{pause}"), format!("{registry}/busybox:1.35")]
-            .iter()
-            .chain(&self.images)
-        {
-            writeln!(text, "- {{name: \"{name}\", roles: [worker]}}").expect("text grows");
-        }
-        text.push_str("addons:\n");
-        for (name, _) in &self.addons {
-            writeln!(text, "- {{name: {name}, path: {name}}}").expect("text grows");
-        }
-        text.push_str("- {name: web.yaml, path: web.yaml, images: none}\n");
-        text
-    }
-
     fn bundle(&self, words: &[&str]) -> Command {
         let mut command = Command::new(program("eggo-bundle"));
         command.args(words).env("HOME", self.path("home")).stdin(std::process::Stdio::null());
         command
     }
+}
+
+/// Where bundles' sources are kept from test to test.
+pub fn downloads() -> PathBuf {
+    project().join("target/bundle-cache")
 }
 
 /// Prints that this companion of Kubernetes is not built for both archs, if so.

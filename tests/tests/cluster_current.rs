@@ -7,26 +7,23 @@ use eggo_tests::site::{CURRENT, Place, Site, built, succeed};
 #[test]
 fn a_current_kubernetes_with_flannel() {
     let Some(lab) = Lab::take(&["m", "w", "x"].map(|name| (name, Kind::DebAmd64))) else { return };
-    let Some(mut site) = Site::new(lab, "current", CURRENT) else { return };
+    let Some(mut site) = Site::new(lab, "current", CURRENT, "debian") else { return };
     let registry = site.lab.upstream().registry;
     site.bridge = built("flanneld", "0.26.7").and(built("flannel", "0.9.1")).is_none();
     site.images = vec![format!("{registry}/coredns/coredns:{}", CURRENT.coredns)];
-    let mut more = format!(
-        "runtime: containerd\nservice: {{dns: {{corednstype: pod, imageversion: {}}}}}\n",
-        CURRENT.coredns
-    );
+    let mut more = format!("service: {{dns: {{corednstype: pod, imageversion: {}}}}}\n", CURRENT.coredns);
     if !site.bridge {
         site.addons = vec![("flannel.yaml", flannel(&registry))];
         more.push_str("network: {podcidr: 10.99.0.0/16, plugin: flannel}\n");
     }
     let pods_network = if site.bridge { "10.244." } else { "10.99." };
-    let bundle = site.build(&["containerd"]);
+    let bundle = site.build();
     let places = [
         Place { host: "m", lists: &["masters"] },
         Place { host: "w", lists: &["workers"] },
         Place { host: "x", lists: &["workers"] },
     ];
-    site.describe(&places, &more);
+    site.describe("three-nodes", &places, &more);
     succeed(site.deploy(&bundle));
 
     let nodes = site.kubectl("m", "get nodes --no-headers");
@@ -123,7 +120,7 @@ spec:
         - {{name: configuration, mountPath: /etc/kube-flannel}}
       volumes:
       - {{name: run, hostPath: {{path: /run/flannel}}}}
-      - {{name: plugins, hostPath: {{path: /usr/lib/cni}}}}
+      - {{name: plugins, hostPath: {{path: /opt/cni/bin}}}}
       - {{name: net-d, hostPath: {{path: /etc/cni/net.d}}}}
       - {{name: configuration, configMap: {{name: flannel}}}}
 "#

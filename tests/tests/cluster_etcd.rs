@@ -9,9 +9,9 @@ use std::fs;
 fn separate_and_external_etcd() {
     let hosts = ["e", "f", "g", "m", "n", "w"].map(|name| (name, Kind::DebAmd64));
     let Some(lab) = Lab::take(&hosts) else { return };
-    let Some(mut site) = Site::new(lab, "apart", Release::wanted()) else { return };
-    let bundle = site.build(&["containerd"]);
-    let endpoint = format!("runtime: containerd\napiserver-endpoint: {}:6443\n", site.host("m").address());
+    let Some(mut site) = Site::new(lab, "apart", Release::wanted(), "binaries") else { return };
+    let bundle = site.build();
+    let endpoint = format!("apiserver-endpoint: {}:6443\n", site.host("m").address());
     let mut places = vec![
         Place { host: "e", lists: &["etcds"] },
         Place { host: "f", lists: &["etcds"] },
@@ -19,7 +19,7 @@ fn separate_and_external_etcd() {
         Place { host: "m", lists: &["masters"] },
         Place { host: "w", lists: &["workers"] },
     ];
-    site.describe(&places, &endpoint);
+    site.describe("three-nodes", &places, &endpoint);
     succeed(site.deploy(&bundle));
     assert!(site.kubectl("m", "get nodes --no-headers").contains(" Ready "));
     for (host, runs) in [("e", true), ("m", false)] {
@@ -42,13 +42,13 @@ fn separate_and_external_etcd() {
     delete(&site, "g");
     places.retain(|place| place.host != "g");
     places.push(Place { host: "n", lists: &["masters"] });
-    site.describe(&places, &endpoint);
+    site.describe("three-nodes", &places, &endpoint);
     join(&site, &bundle);
     assert!(site.kubectl("n", "get configmap -o name").contains("/before"));
     delete(&site, "n");
     places.retain(|place| place.host != "n");
     places.push(Place { host: "g", lists: &["etcds"] });
-    site.describe(&places, &endpoint);
+    site.describe("three-nodes", &places, &endpoint);
     join(&site, &bundle);
     let status = succeed(site.install(&["status"]));
     assert!(status.contains('g'), "{status}");
@@ -58,14 +58,14 @@ fn separate_and_external_etcd() {
     let endpoints: Vec<String> =
         ["e", "f", "g"].map(|name| format!("\"https://{}:2379\"", site.host(name).address())).to_vec();
     let external = format!(
-        "runtime: containerd\netcd-external:\n  endpoints: [{}]\n  ca: {pki}/etcd/ca.crt\n  \
+        "etcd-external:\n  endpoints: [{}]\n  ca: {pki}/etcd/ca.crt\n  \
          cert: {pki}/nodes/m/apiserver-etcd-client.crt\n  key: {pki}/nodes/m/apiserver-etcd-client.key\n\
          config-extra-args:\n- {{name: kube-apiserver, extra-args: {{\"--etcd-prefix\": /other}}}}\n",
         endpoints.join(", "),
         pki = pki.display()
     );
     site.cluster = "guest";
-    site.describe(&[Place { host: "n", lists: &["masters", "workers"] }], &external);
+    site.describe("one-node", &[Place { host: "n", lists: &["masters", "workers"] }], &external);
     succeed(site.deploy(&bundle));
     assert!(site.kubectl("n", "get nodes --no-headers").contains(" Ready "));
     let configmaps = site.kubectl("n", "get configmap -o name");

@@ -21,9 +21,9 @@ systemctl is-active etcd kube-apiserver kube-controller-manager kube-scheduler c
 #[test]
 fn a_killed_deploy_ends_like_one_that_was_not() {
     let Some(lab) = Lab::take(&[("m", Kind::DebAmd64)]) else { return };
-    let Some(site) = Site::new(lab, "killed", Release::wanted()) else { return };
-    let bundle = site.build(&["containerd"]);
-    site.describe(&[Place { host: "m", lists: &["masters", "workers"] }], "runtime: containerd\n");
+    let Some(site) = Site::new(lab, "killed", Release::wanted(), "debian") else { return };
+    let bundle = site.build();
+    site.describe("one-node", &[Place { host: "m", lists: &["masters", "workers"] }], "");
 
     let begin = Instant::now();
     succeed(site.deploy(&bundle));

@@ -2,24 +2,21 @@
 //! worker joins and leaves, a master leaves, and the programs are upgraded, while the API answers.
 
 use eggo_tests::lab::{Kind, Lab};
-use eggo_tests::site::{Place, Release, Site, run, succeed};
+use eggo_tests::site::{PROGRAMS, Place, Release, Site, run, succeed};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const PROGRAMS: [&str; 6] =
-    ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"];
-
 #[test]
 fn three_masters_behind_a_load_balancer() {
     let hosts = ["m", "n", "o", "w", "x"].map(|name| (name, Kind::DebAmd64));
     let Some(lab) = Lab::take(&hosts) else { return };
-    let Some(site) = Site::new(lab, "three", Release::wanted()) else { return };
-    let bundle = site.build(&["containerd"]);
+    let Some(site) = Site::new(lab, "three", Release::wanted(), "debian") else { return };
+    let bundle = site.build();
     let balancer = format!(
-        "runtime: containerd\nenable-kubelet-serving: true\nloadbalance: {{name: w, ip: {}, port: 22, arch: amd64, bind-port: 8443}}\n",
+        "loadbalance: {{name: w, ip: {}, port: 22, arch: amd64, bind-port: 8443}}\n",
         site.host("w").address()
     );
     let mut places = vec![
@@ -28,7 +25,7 @@ fn three_masters_behind_a_load_balancer() {
         Place { host: "o", lists: &["masters"] },
         Place { host: "w", lists: &["workers"] },
     ];
-    site.describe(&places, &balancer);
+    site.describe("ha", &places, &balancer);
     succeed(site.deploy(&bundle));
     let nodes = site.kubectl("o", "get nodes --no-headers");
     assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");
@@ -47,7 +44,7 @@ fn three_masters_behind_a_load_balancer() {
     // A worker joins. It has a disk of its own for pods.
     site.host("x").exec("mkdir -p /var/lib/kubelet; mount -t tmpfs disk /var/lib/kubelet");
     places.push(Place { host: "x", lists: &["workers"] });
-    site.describe(&places, &balancer);
+    site.describe("ha", &places, &balancer);
     let mut join = site.install(&["join"]);
     join.arg(&bundle).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
     succeed(join);
@@ -66,7 +63,7 @@ fn three_masters_behind_a_load_balancer() {
     let next = patched(&site, "next");
     let broken = patched(&site, "broken");
     fs::copy(next.join("amd64/kube-proxy"), broken.join("amd64/kubelet")).unwrap();
-    let bundle = build(&site, "broken", &broken);
+    let bundle = site.build_next("broken", &broken);
     let refused = run(upgrade(&site, &bundle));
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(4), "{told}");
@@ -76,7 +73,7 @@ fn three_masters_behind_a_load_balancer() {
     assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
 
     // The mended one. It is killed while it works on a master and while it works on a worker, and goes on.
-    let bundle = build(&site, "next", &next);
+    let bundle = site.build_next("next", &next);
     killed_at(upgrade(&site, &bundle), "m: its turn");
     killed_at(upgrade(&site, &bundle), "w: its turn");
     succeed(upgrade(&site, &bundle));
@@ -106,17 +103,13 @@ fn three_masters_behind_a_load_balancer() {
 fn patched(site: &Site, name: &str) -> PathBuf {
     let folder = site.path(name);
     fs::create_dir_all(folder.join("amd64")).unwrap();
-    let from = site.release.programs().replace("{arch}", "amd64");
+    let from = site.release.programs("amd64");
     for program in PROGRAMS {
-        let mut bytes = fs::read(format!("{from}/{program}")).unwrap();
+        let mut bytes = fs::read(from.join(program)).unwrap();
         replace(&mut bytes, site.release.kubernetes, site.release.next);
         fs::write(folder.join("amd64").join(program), bytes).unwrap();
     }
     folder
-}
-
-fn build(site: &Site, name: &str, programs: &Path) -> PathBuf {
-    site.build_from(name, site.release.next, &format!("{}/{{arch}}", programs.display()), &["containerd"])
 }
 
 fn upgrade(site: &Site, bundle: &Path) -> Command {

@@ -4,36 +4,20 @@
 //! one program each, hosts on which nobody listens. A command that needs hosts must fail for their sake, not for its words.
 
 use eggo_tests::lab::project;
+use eggo_tests::readme::{Line, PROGRAMS, commands, page};
 use eggo_tests::site::program;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const PROGRAMS: [&str; 2] = ["eggo-bundle", "eggo-install"];
-
-fn page() -> String {
-    fs::read_to_string(project().join("README.md")).expect("a README")
-}
-
-/// Code blocks in order; those of YAML are not commands.
-fn blocks(page: &str) -> Vec<&str> {
-    page.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix('\n')).collect()
-}
-
 #[test]
 fn commands_run() {
     let desk = Desk::new();
-    let page = page();
-    let lines = blocks(&page).into_iter().filter(|block| !block.starts_with("$ ")).flat_map(str::lines);
-    let mut count = 0;
-    for line in lines.map(|line| line.split(" #").next().unwrap_or(line).trim()) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let Some(name) = PROGRAMS.iter().find(|name| words.first() == Some(*name)) {
-            desk.run(name, &words[1..]);
-            count += 1;
-        }
+    let commands = commands(&page());
+    assert!(commands.len() >= 25, "only {} commands found", commands.len());
+    for line in commands {
+        desk.run(&line);
     }
-    assert!(count >= 25, "only {count} commands found");
 }
 
 struct Desk {
@@ -71,22 +55,23 @@ impl Desk {
         fs::write(self.path(name), content).expect("a file");
     }
 
-    fn run(&self, name: &str, words: &[&str]) {
-        let output = Command::new(program(name))
-            .args(words)
+    fn run(&self, line: &Line) {
+        let output = line
+            .command()
             .current_dir(self.path(""))
             .env_clear()
+            .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.path("home"))
             .env("EGGO_STATE_DIR", self.path("state"))
             .env("EGGO_KEY_PASSWORD", "secret")
             .stdin(Stdio::null())
             .output()
             .expect("it runs");
-        let told = format!("{name} {}: {:?}\n{}", words.join(" "), output.status, told(&output));
+        let told = format!("{}: {:?}\n{}", line.words.join(" "), output.status, told(&output));
         if !self.failed_for_the_hosts(&output) {
-            assert!(output.status.success(), "{told}");
+            assert_eq!(output.status.code(), Some(line.exit), "{told}");
         }
-        if words.first() == Some(&"template") {
+        if line.words[1] == "template" {
             self.take_the_hosts_away();
         }
     }

@@ -1,5 +1,6 @@
 //! What `scripts/lab status --format json` tells.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -38,10 +39,14 @@ pub struct Upstream {
     pub http: String,
     /// The same server under its other address: where redirects lead.
     pub other: String,
+    /// What that server has, as a folder of this machine.
+    pub www: PathBuf,
     /// Where the key is that signs the RPMs.
     pub rpm_key: String,
     /// The RPM repositories' address, with `$basearch` in it.
     pub rpm: String,
+    /// The versions of what lies under `/github.com/`, by the names of the projects.
+    pub releases: BTreeMap<String, String>,
 }
 
 impl Upstream {
