@@ -42,7 +42,6 @@ def debs(bench):
             for config in configs
         ],
         limit=0.25,
-        memory=300,
     )
     read_debs(bench, program, configs[0])
 
@@ -79,7 +78,6 @@ def read_debs(bench, program, config):
         theirs=[["rm", "-f", *(alone.parent / "cache" / name for name in ("pkgcache.bin", "srcpkgcache.bin"))],
                 [*environment, "apt-cache", "gencaches"]],
         limit=1,
-        memory=300,
     )
 
 
@@ -120,7 +118,6 @@ def rpms(bench):
         ours=[*lock, "--offline"],
         theirs=dnf,
         limit=0.25,
-        memory=300,
     )
     bench.row(
         "read rpm metadata",
@@ -128,7 +125,6 @@ def rpms(bench):
         ours=[["rm", "-rf", bench.work / "rpms-cache"], lock],
         theirs=[["rm", "-rf", *(bench.work / f"dnf-{arch}/cache" for arch in RPM_REPOS)], *dnf],
         limit=1,
-        memory=300,
     )
 
 

@@ -3,7 +3,7 @@ use eggo_bundles::progress::Progress as _;
 use eggo_terminal::{Report, Watch};
 use std::path::PathBuf;
 
-/// Write a manifest to begin with, with every key explained
+/// Write a manifest to begin with, with the common keys explained
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
