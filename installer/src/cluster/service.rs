@@ -104,19 +104,25 @@ fn start(
         ),
         None => String::new(),
     };
-    // A changed unit takes a restart, and so does a service that is not running.
+    // A changed unit or program takes a restart, and so does a service that is not running.
     let again = match reloads {
         true => format!(
-            "if [ $stale = no ] && systemctl -q is-active {name}; then systemctl reload {name}; else systemctl restart {name}; fi"
+            "if [ \"$stale\" = no ] && systemctl -q is-active {name}; then systemctl reload {name}; else systemctl restart {name}; fi"
         ),
         false => format!("systemctl restart {name}"),
     };
+    // The stamp knows versions; another build of the same one shows in a process whose program was replaced.
+    // A path that is not there is no program of this node, but the emulator of another arch.
+    let stale = format!(
+        "stale=$(systemctl show -p NeedDaemonReload --value {name})\n\
+         program=$(readlink /proc/$(systemctl show -p MainPID --value {name})/exe 2>/dev/null || :)\n\
+         case $program in *' (deleted)') if [ -e \"${{program% (deleted)}}\" ]; then stale=yes; fi ;; esac\n"
+    );
     // What a service says when it fails is the reason that people look for.
     format!(
-        "last() {{ journalctl -u {name} -n 8 --no-pager -o cat >&2 2>/dev/null; exit 1; }}\n\
-         if [ \"$(cat {stamp} 2>/dev/null)\" = {fingerprint} ] && systemctl -q is-active {name} && systemctl -q is-enabled {name}; \
-         then exit 0; fi\n{before}\n\
-         stale=$(systemctl show -p NeedDaemonReload --value {name})\n\
+        "last() {{ journalctl -u {name} -n 8 --no-pager -o cat >&2 2>/dev/null; exit 1; }}\n{stale}\
+         if [ \"$stale\" = no ] && [ \"$(cat {stamp} 2>/dev/null)\" = {fingerprint} ] && \
+         systemctl -q is-active {name} && systemctl -q is-enabled {name}; then exit 0; fi\n{before}\n\
          systemctl daemon-reload; systemctl -q unmask {name} 2>/dev/null || :; systemctl -q enable {name}\n\
          systemctl reset-failed {name} 2>/dev/null || :\n\
          rm -f {stamp}; {again} || last\n{wait}\
@@ -133,4 +139,47 @@ fn fingerprint(files: &[RemoteFile], depends: &str) -> String {
     }
     hasher.update(depends.as_bytes());
     hasher.finish().hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::process::{Child, Command};
+
+    /// The script with a systemd that runs `process` and says `reload` of its unit; what it was told to do.
+    fn told(folder: &Path, process: &Child, reload: &str) -> String {
+        let script = start("nginx", "f", true, "", None, Duration::from_secs(1));
+        let systemctl = format!(
+            "systemctl() {{ case \"$*\" in *MainPID*) echo {} ;; *NeedDaemonReload*) echo {reload} ;; \
+             restart* | reload*) echo \"$1\" ;; esac; }}\n",
+            process.id()
+        );
+        let script = format!("set -eu\n{systemctl}{script}").replace(STAMPS, folder.to_str().unwrap());
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_process_whose_program_was_replaced_is_started_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, new) = (folder.path().join("sleep"), folder.path().join("new"));
+        // Not by this process: another test's child could still hold the file open for writing.
+        let copy =
+            |to: &Path| assert!(Command::new("cp").arg("/bin/sleep").arg(to).status().unwrap().success());
+        copy(&program);
+        let mut process = Command::new(&program).arg("60").spawn().unwrap();
+        let told = |reload| told(folder.path(), &process, reload);
+        assert_eq!(told("no"), "reload\nstarted\n", "there is no stamp yet");
+        assert_eq!(told("no"), "", "nothing to do");
+        assert_eq!(told("yes"), "restart\nstarted\n", "the unit has changed");
+        copy(&new);
+        std::fs::rename(&new, &program).unwrap();
+        assert_eq!(told("no"), "restart\nstarted\n", "a reload would keep the old program");
+        std::fs::remove_file(&program).unwrap();
+        assert_eq!(told("no"), "", "the node has no such program: an emulator's");
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
 }
