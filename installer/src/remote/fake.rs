@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Answer = Box<dyn Fn(&str) -> Option<Output> + Send>;
 
@@ -43,6 +44,17 @@ impl Fake {
     /// Scripts (or titles) that contain `part` fail with `stderr`.
     pub fn fails(self, part: &str, status: u32, stderr: &str) -> Self {
         self.answer(part, Output { status, stdout: Bytes::new(), stderr: stderr.to_string().into() })
+    }
+
+    /// The first script (or title) that contains `part` fails with `stderr`.
+    pub fn fails_once(self, part: &str, stderr: &str) -> Self {
+        let (part, left) = (part.to_string(), AtomicBool::new(true));
+        let output = Output { status: 1, stdout: Bytes::new(), stderr: stderr.to_string().into() };
+        let answer = move |script: &str| {
+            (script.contains(&part) && left.swap(false, Ordering::Relaxed)).then(|| output.clone())
+        };
+        self.state.lock().unwrap().answers.push(Box::new(answer));
+        self
     }
 
     fn answer(self, part: &str, output: Output) -> Self {
