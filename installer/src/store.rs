@@ -14,6 +14,8 @@ use std::time::Duration;
 pub const ROOT: &str = "/var/lib/eggo";
 pub const STORE: &str = "/var/lib/eggo/store/sha256";
 pub const INCOMING: &str = "/var/lib/eggo/store/in";
+/// A node's programs before an upgrade, noted until it is through.
+pub const FORMER: &str = "/var/lib/eggo/kept/former-programs";
 
 /// Where a whole item lies on the node.
 pub fn path(digest: &Digest) -> String {
@@ -74,7 +76,8 @@ pub async fn look(host: &dyn Host) -> Result<Contents, RemoteError> {
 
 /// Takes the list of what is needed on standard input; prints what it removed. Cut off anywhere, it
 /// has removed nothing that either list names: the old list takes the place of the previous one
-/// before the new one takes its own. Scratch folders of a node that crashed go too.
+/// before the new one takes its own. Scratch folders of a node that crashed go too, and the note of an
+/// upgrade that was cut short: a whole install has finished it.
 pub fn prune_script() -> String {
     format!(
         "umask 077; mkdir -p {STORE} {INCOMING}; cd {STORE}/..; cat > current.new\n\
@@ -82,7 +85,8 @@ pub fn prune_script() -> String {
          mv -f current.new current; touch previous\n\
          ls sha256 | grep -vxF -f current -f previous > unneeded || :\n\
          while read -r name; do rm -f \"sha256/$name\"; echo \"$name\"; done < unneeded\n\
-         rm -f unneeded in/*; cd {ROOT}; rm -rf packages.?????? images.?????? hook.?????? kept/work.??????"
+         rm -f unneeded in/*; cd {ROOT}; rm -rf packages.?????? images.?????? hook.?????? kept/work.??????\n\
+         rm -f {FORMER}"
     )
 }
 
@@ -97,6 +101,8 @@ mod tests {
         let digest = |name: &str| Digest::of(name.as_bytes()).hex();
         let place = |name: &str| node.path(&format!("{STORE}/{}", digest(name)));
         std::fs::create_dir_all(node.path(STORE)).unwrap();
+        std::fs::create_dir_all(node.path(FORMER).parent().unwrap()).unwrap();
+        std::fs::write(node.path(FORMER), "").unwrap();
         for (needed, there) in [("ab", "ab"), ("ab", "ab"), ("bc", "abc"), ("cd", "bcd"), ("cd", "bcd")] {
             needed.chars().for_each(|name| std::fs::write(place(&name.to_string()), "").unwrap());
             let list: String = needed.chars().map(|name| digest(&name.to_string()) + "\n").collect();
@@ -104,6 +110,7 @@ mod tests {
             let left: String = "abcd".chars().filter(|name| place(&name.to_string()).exists()).collect();
             assert_eq!(left, there, "after {needed}");
         }
+        assert!(!node.path(FORMER).exists(), "an upgrade that was cut short is finished");
     }
 
     #[tokio::test]

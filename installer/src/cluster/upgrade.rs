@@ -1,6 +1,10 @@
 //! Another version of the same cluster: the control plane one by one, then the workers in batches,
 //! and back to the kept programs on a node that does not come up again.
 
+mod former;
+
+use former::Former;
+
 use super::context::{Cluster, Node};
 use super::deploy::{Work, control_plane, dns, etcd, on_each, ready, workers};
 use super::etcd_data;
@@ -9,7 +13,7 @@ use super::version::{Version, check_kubelet, check_upgrade};
 use crate::config::DnsKind;
 use crate::events::Event;
 use crate::phases::{Failure, PhaseError};
-use crate::remote::{Command, KEPT, quote};
+use crate::remote::quote;
 use crate::run::Run;
 use eggo_bundles::Role;
 use eggo_terminal::Report;
@@ -167,18 +171,28 @@ async fn master(
         Ok(()) => restart(&fresh, node).await,
         Err(report) => Err(report),
     };
-    let Err(report) = result else { return Ok(()) };
+    let Err(mut cause) = result else { return Ok(()) };
     // The next master still runs the old version; this one goes back to it.
-    before.give_back(cluster, node, stay).await?;
-    let fresh = cluster.afresh();
-    if let Some(node) = fresh.node(&node.host.name) {
+    let went_back = async {
+        let lost = before.give_back(cluster, node, stay).await?;
+        cause.notes.extend(no_way_back(&lost));
+        let fresh = cluster.afresh();
+        let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
         restart_etcd(&fresh, node).await?;
         restart(&fresh, node).await?;
         Former::forget(node).await?;
-    }
-    Err(report.hinted(match stay {
-        [] => "this node is back on its former version; the upgrade has stopped",
-        _ => "this node is back on its former version, but for etcd, which stays; the upgrade has stopped",
+        Ok(lost)
+    };
+    let lost = match went_back.await {
+        Ok(lost) => lost,
+        Err(report) => return Err(because(report, &cause)),
+    };
+    Err(cause.hinted(match (&*lost, stay) {
+        ([], []) => "this node is back on its former version; the upgrade has stopped",
+        ([], _) => {
+            "this node is back on its former version, but for etcd, which stays; the upgrade has stopped"
+        }
+        _ => "this node works again, in part on its former version; the upgrade has stopped",
     }))
 }
 
@@ -215,7 +229,7 @@ async fn worker(
         cluster.run.event(Event::note(Some(name), "has it all already: its pods stay"));
     } else if let Err(report) = drain(&kubectl, name, options.drain, &cluster.run).await {
         // It still runs what it ran.
-        kubectl.run("let pods in again", &uncordon).await?;
+        kubectl.run("let pods in again", &uncordon).await.map_err(|error| because(error, &report))?;
         return Err(report);
     }
     let upgraded = async {
@@ -224,23 +238,48 @@ async fn worker(
     };
     let result = match upgraded.await {
         Ok(()) => Ok(()),
-        Err(report) => {
+        Err(mut cause) => {
             cluster.run.event(Event::warning(
                 Some(name),
                 "it did not come up again; going back to the kept programs",
             ));
             // The control plane on this node, if there is one, came up with the new ones.
-            before.former.give_back(cluster, node, &CONTROL_PLANE).await?;
-            comes_up(cluster, name, options.ready).await?;
-            Err(report.hinted("this node is back on its former version, and Ready"))
+            let given = before.former.give_back(cluster, node, &CONTROL_PLANE).await;
+            let lost = given.map_err(|report| because(report, &cause))?;
+            cause.notes.extend(no_way_back(&lost));
+            comes_up(cluster, name, options.ready).await.map_err(|report| because(report, &cause))?;
+            Err(cause.hinted(match &*lost {
+                [] => "this node is back on its former version, and Ready",
+                _ => "this node is Ready again, in part on its former version",
+            }))
         }
     };
-    Former::forget(node).await?;
-    kubectl.run("let pods in again", &uncordon).await?;
+    let opened = async {
+        Former::forget(node).await?;
+        kubectl.run("let pods in again", &uncordon).await
+    };
+    if let Err(report) = opened.await {
+        return Err(match &result {
+            Ok(()) => report,
+            Err(cause) => because(report, cause),
+        });
+    }
     if !before.through {
         cluster.run.event(Event::note(Some(name), "Ready again, and takes pods"));
     }
     result
+}
+
+/// What was done about `cause` failed too: both are told.
+fn because(mut report: Report, cause: &Report) -> Report {
+    report.notes.push(format!("before that: {}", cause.message));
+    report.notes.extend(cause.notes.iter().cloned());
+    report
+}
+
+fn no_way_back(lost: &[String]) -> Option<String> {
+    (!lost.is_empty())
+        .then(|| format!("the node has no former {}: programs of packages are not kept", lost.join(", ")))
 }
 
 async fn drain(kubectl: &Kubectl<'_>, name: &str, limit: Duration, run: &Run) -> Result<(), Report> {
@@ -297,66 +336,6 @@ impl Before {
             }
         }
         Ok(Self { former: Former::of(cluster, node).await?, through })
-    }
-}
-
-/// A node's programs before the upgrade: name, path and digest of each.
-struct Former(Vec<(String, String, String)>);
-
-impl Former {
-    /// Where a node notes them until it is through. An upgrade that goes on where another was cut short
-    /// finds new programs there already, and must still know the way back.
-    const NOTED: &str = "former-programs";
-
-    async fn of(cluster: &Cluster, node: &Node) -> Result<Self, Report> {
-        let probe = node.probe(&cluster.config).await?;
-        let paths: Vec<String> = probe.programs.values().map(|program| quote(&program.path)).collect();
-        let script = format!(
-            "noted={KEPT}/{}; [ -e $noted ] || {{ umask 077; mkdir -p {KEPT}; sha256sum {} 2>/dev/null > $noted.new || :\n\
-             mv $noted.new $noted; }}; cat $noted",
-            Self::NOTED,
-            paths.join(" ")
-        );
-        let output = node.remote.run(Command::sh("look at the programs", script)).await?;
-        let text = output.text();
-        let digests: BTreeMap<&str, &str> = text
-            .lines()
-            .filter_map(|line| line.split_once("  "))
-            .map(|(digest, path)| (path, digest))
-            .collect();
-        let programs = probe.programs.iter().filter_map(|(name, program)| {
-            let digest = digests.get(program.path.as_str())?;
-            Some((name.clone(), program.path.clone(), digest.to_string()))
-        });
-        Ok(Self(programs.collect()))
-    }
-
-    /// The node is through, with the new programs or with its former ones.
-    async fn forget(node: &Node) -> Result<(), Report> {
-        let script = format!("rm -f {KEPT}/{}", Self::NOTED);
-        node.remote.run(Command::sh("forget the former programs", script)).await?;
-        Ok(())
-    }
-
-    /// Puts the kept programs back in place of those that differ; those that are to `stay` stay as they are.
-    async fn give_back(&self, cluster: &Cluster, node: &Node, stay: &[&str]) -> Result<(), Report> {
-        let mut script = String::new();
-        for (_, path, digest) in self.0.iter().filter(|(name, ..)| !stay.contains(&name.as_str())) {
-            let (path, previous, original) = (
-                quote(path),
-                quote(&format!("{KEPT}/previous{path}")),
-                quote(&format!("{KEPT}/original{path}")),
-            );
-            script.push_str(&format!(
-                "if [ \"$(sha256sum < {path} | cut -d' ' -f1)\" != {digest} ]; then for k in {previous} {original}; do\n\
-                 [ -f $k ] && [ \"$(sha256sum < $k | cut -d' ' -f1)\" = {digest} ] || continue\n\
-                 cp -a $k {path}.eggo-new; mv -f {path}.eggo-new {path}; echo {path}; break; done; fi\n"
-            ));
-        }
-        let output = node.remote.run(Command::sh("put the kept programs back", script)).await?;
-        let text = format!("back in place: {}", output.text().trim().replace('\n', ", "));
-        cluster.run.event(Event::note(Some(&node.host.name), text));
-        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ const FIRST: [&str; 2] = ["distribute", "simulate"];
 const LAST: [&str; 3] = ["dns", "addons", "prune"];
 
 /// Brings the cluster to the version that the bundle carries. A node that does not come back gets
-/// its former programs again.
+/// its former programs again, unless packages brought them.
 pub async fn upgrade(
     request: InstallRequest,
     rolling: upgrade::Options,

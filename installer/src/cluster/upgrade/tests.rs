@@ -24,7 +24,7 @@ fn versions_follow_each_other() {
     assert!(decide(to("1.20.1"), vec![change("m", "1.20.2")], vec![]).is_err());
 }
 
-const DEPLOY: &str = "\
+pub(super) const DEPLOY: &str = "\
 cluster-id: one
 username: root
 password: x
@@ -76,11 +76,11 @@ impl Install for Nothing {
 }
 
 /// A cluster of the nodes of deploy.yaml that there are.
-fn cluster(folder: &Path, deploy: &str, fakes: &[&Arc<Fake>]) -> Cluster {
+pub(super) fn cluster(folder: &Path, deploy: &str, hosts: &[Arc<dyn Host>]) -> Cluster {
     let config = config::parse("deploy.yaml", deploy.as_bytes()).unwrap().config;
     let nodes = config.hosts.iter().filter_map(|host| {
-        let fake = fakes.iter().find(|fake| fake.name() == host.name)?;
-        Some(Node::new(host.clone(), Arc::clone(fake) as Arc<dyn Host>))
+        let remote = hosts.iter().find(|remote| remote.name() == host.name)?;
+        Some(Node::new(host.clone(), remote.clone()))
     });
     let nodes = nodes.collect();
     let run = Arc::new(Run::new(Journal::open(folder).unwrap(), Arc::new(Silent)));
@@ -94,14 +94,14 @@ async fn turn_of(cluster: &Cluster, name: &str) -> Report {
 }
 
 fn given_back(fake: &Fake) -> String {
-    fake.scripts().into_iter().find(|script| script.contains("kept/previous")).unwrap()
+    fake.scripts().into_iter().find(|script| script.contains("back /")).unwrap()
 }
 
 #[tokio::test]
 async fn an_etcd_that_works_does_not_go_back() {
     let folder = tempfile::tempdir().unwrap();
     let m = Arc::new(master_node("m").fails_once("start kube-apiserver", "no such flag"));
-    let report = turn_of(&cluster(folder.path(), DEPLOY, &[&m]), "m").await;
+    let report = turn_of(&cluster(folder.path(), DEPLOY, &[m.clone()]), "m").await;
     assert!(report.message.contains("could not start kube-apiserver"), "{report}");
     assert!(report.hint.unwrap().contains("but for etcd"));
     let script = given_back(&m);
@@ -109,8 +109,39 @@ async fn an_etcd_that_works_does_not_go_back() {
 
     let folder = tempfile::tempdir().unwrap();
     let m = Arc::new(master_node("m").fails_once("start etcd", "no such flag"));
-    let report = turn_of(&cluster(folder.path(), DEPLOY, &[&m]), "m").await;
+    let report = turn_of(&cluster(folder.path(), DEPLOY, &[m.clone()]), "m").await;
     assert!(report.message.contains("could not start etcd"), "{report}");
     let script = given_back(&m);
     assert!(script.contains("/usr/bin/kube-apiserver") && script.contains("/usr/bin/etcdctl"), "{script}");
+}
+
+#[tokio::test]
+async fn a_way_back_that_fails_still_tells_why_it_was_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let m = master_node("m")
+        .fails_once("start kube-apiserver", "no such flag")
+        .fails("start kube-scheduler", 1, "out of memory")
+        .on("put the kept programs back", "back /usr/bin/kubectl\nlost /usr/bin/kube-apiserver\n");
+    let report = turn_of(&cluster(folder.path(), DEPLOY, &[Arc::new(m)]), "m").await;
+    assert!(report.message.contains("start kube-scheduler"), "{report}");
+    let notes = report.notes.join("\n");
+    assert!(notes.contains("start kube-apiserver") && notes.contains("no such flag"), "{notes}");
+    assert!(notes.contains("the node has no former /usr/bin/kube-apiserver"), "{notes}");
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_be_drained_nor_opened_tells_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let m = master_node("m").fails("drain the node", 1, "a budget of disruption").fails(
+        "let pods in again",
+        1,
+        "the API is gone",
+    );
+    let w = Fake::new("w");
+    let cluster = cluster(folder.path(), DEPLOY, &[Arc::new(m), Arc::new(w)]);
+    let node = cluster.node("w").unwrap();
+    let before = Before { former: Former(Vec::new()), through: false };
+    let report = worker(&cluster, node, &Nothing, &before, Options::default()).await.unwrap_err();
+    let told = report.to_string();
+    assert!(told.contains("the API is gone") && told.contains("a budget of disruption"), "{told}");
 }
