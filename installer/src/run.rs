@@ -4,7 +4,7 @@
 //! work begins, a step that is done in the same form is skipped, and whoever watches is told.
 
 use crate::events::{Event, Sink, seconds};
-use crate::journal::{Journal, JournalError, Record, Undo, now};
+use crate::journal::{Entry, Journal, JournalError, Record, Undo, now};
 use crate::phases::{Failure, PhaseError};
 use eggo_terminal::Report;
 use futures::StreamExt;
@@ -197,6 +197,14 @@ impl Run {
         let seconds = seconds(begin.elapsed());
         self.event(Event::StepFinished { phase, node: node.into(), step: id, title, seconds, changed });
         Ok(outcome)
+    }
+
+    /// What `step` did on `node` is about to change by other means: it counts as begun, so that the next
+    /// run does it again and a cleanup still undoes it.
+    pub async fn reopen(&self, node: &str, step: &str) -> Result<(), JournalError> {
+        let Some(entry) = self.journal.newest(node, step) else { return Ok(()) };
+        let Entry { node, phase, step, fingerprint, undo, .. } = entry;
+        self.journal.append(Record::Intent { node, phase, step, fingerprint, undo, at: now() }).await
     }
 
     /// Does `work` for every one of `nodes` that has not failed yet, at most `at_once` at a time.

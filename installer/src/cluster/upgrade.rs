@@ -27,6 +27,9 @@ pub trait Install: Send + Sync {
 
     /// Whether all of it is in place already, so that nothing has to stop for it.
     fn is_in_place(&self, node: &Node) -> bool;
+
+    /// Some of it is about to be taken back: from now on not all of it is in place.
+    fn reopen<'a>(&'a self, node: &'a Node) -> Work<'a>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,6 +177,7 @@ async fn master(
     let Err(mut cause) = result else { return Ok(()) };
     // The next master still runs the old version; this one goes back to it.
     let went_back = async {
+        installer.reopen(node).await?;
         let lost = before.give_back(cluster, node, stay).await?;
         cause.notes.extend(no_way_back(&lost));
         let fresh = cluster.afresh();
@@ -244,8 +248,11 @@ async fn worker(
                 "it did not come up again; going back to the kept programs",
             ));
             // The control plane on this node, if there is one, came up with the new ones.
-            let given = before.former.give_back(cluster, node, &CONTROL_PLANE).await;
-            let lost = given.map_err(|report| because(report, &cause))?;
+            let given = async {
+                installer.reopen(node).await?;
+                before.former.give_back(cluster, node, &CONTROL_PLANE).await
+            };
+            let lost = given.await.map_err(|report| because(report, &cause))?;
             cause.notes.extend(no_way_back(&lost));
             comes_up(cluster, name, options.ready).await.map_err(|report| because(report, &cause))?;
             Err(cause.hinted(match &*lost {

@@ -1,5 +1,6 @@
 use super::*;
 use record::now;
+use std::sync::Arc;
 
 fn intent(node: &str, step: &str, fingerprint: &str, undo: Vec<Undo>) -> Record {
     Record::Intent {
@@ -160,4 +161,20 @@ fn an_undo_never_reaches_a_whole_system() {
     }
     assert!(Undo::tree("/etc/kubernetes").is_sound());
     assert!(!Undo::unit("--force").is_sound());
+}
+
+#[tokio::test]
+async fn a_step_that_is_reopened_is_done_again_and_still_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = crate::run::Run::new(Journal::open(folder.path()).unwrap(), Arc::new(crate::events::Silent));
+    run.reopen("a", "files").await.unwrap();
+    assert!(run.journal().entries().is_empty(), "it was never begun");
+    run.journal().append(intent("a", "files", "1", vec![Undo::file("/usr/bin/x")])).await.unwrap();
+    run.journal().append(done("a", "files")).await.unwrap();
+    run.reopen("a", "files").await.unwrap();
+    drop(run);
+    let journal = Journal::open(folder.path()).unwrap();
+    assert!(!journal.is_done("a", "files", "1"));
+    let undo: Vec<Vec<Undo>> = journal.entries().into_iter().map(|entry| entry.undo).collect();
+    assert_eq!(undo, [vec![Undo::file("/usr/bin/x")]]);
 }

@@ -56,9 +56,11 @@ pub fn placements(items: &[Wanted]) -> Result<Vec<Placement>, PlaceError> {
     Ok(placements)
 }
 
+const STEP: &str = "files/install";
+
 fn step(placements: &[Placement]) -> Step {
     let described = |p: &Placement| format!("{} {} {:o} {:?}", p.item.sha256, p.path, p.mode, p.item.link);
-    Step::new("files/install", format!("install {} files", placements.len()))
+    Step::new(STEP, format!("install {} files", placements.len()))
         .fingerprint_of(placements.iter().map(described))
         .undo_all(undo(placements))
 }
@@ -69,6 +71,11 @@ pub(super) fn is_in_place(all: &Nodes, node: &Node) -> bool {
         let step = step(&placements);
         placements.is_empty() || all.run.journal().is_done(&node.host.name, &step.id, &step.fingerprint)
     })
+}
+
+/// Some of the files are about to be others: the journal no longer says that all are in place.
+pub(super) async fn reopen(all: &Nodes, node: &Node) -> Result<(), Report> {
+    Ok(all.run.reopen(&node.host.name, STEP).await?)
 }
 
 /// Puts everything in its place.

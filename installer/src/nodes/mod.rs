@@ -11,7 +11,9 @@ pub mod system;
 
 pub use files::{Placement, placements};
 pub use images::absent_images;
-pub use phases::{HasNodes, images as images_phase, install_node, is_in_place, phases, prune as prune_phase};
+pub use phases::{
+    HasNodes, images as images_phase, install_node, is_in_place, phases, prune as prune_phase, reopen,
+};
 
 use crate::config::{self, Config};
 use crate::distribute::Source;

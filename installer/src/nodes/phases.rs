@@ -192,3 +192,8 @@ pub async fn install_node(all: &Nodes, node: &Node) -> Result<(), Report> {
     files::install(all, node).await?;
     load_images_on(all, node).await
 }
+
+/// Some of what [`install_node`] did is about to be taken back: [`is_in_place`] must not say otherwise.
+pub async fn reopen(all: &Nodes, node: &Node) -> Result<(), Report> {
+    files::reopen(all, node).await
+}

@@ -77,16 +77,19 @@ impl Content<'_> {
     fn planned(&self, node: &cluster::Node) -> Option<&nodes::Node> {
         self.0.nodes.iter().find(|planned| planned.host.name == node.host.name)
     }
+
+    fn found(&self, node: &cluster::Node) -> Result<&nodes::Node, Report> {
+        self.planned(node).ok_or_else(|| Report::new(format!("{} is not in the plan", node.host.name)))
+    }
 }
 
 impl Install for Content<'_> {
     fn install<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
-        Box::pin(async move {
-            match self.planned(node) {
-                Some(planned) => nodes::install_node(self.0, planned).await,
-                None => Err(Report::new(format!("{} is not in the plan", node.host.name))),
-            }
-        })
+        Box::pin(async move { nodes::install_node(self.0, self.found(node)?).await })
+    }
+
+    fn reopen<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
+        Box::pin(async move { nodes::reopen(self.0, self.found(node)?).await })
     }
 
     fn is_in_place(&self, node: &cluster::Node) -> bool {

@@ -3,8 +3,8 @@ use crate::cluster::Shelf;
 use crate::config;
 use crate::events::Silent;
 use crate::journal::Journal;
-use crate::remote::Host;
 use crate::remote::fake::Fake;
+use crate::remote::{Command, Host};
 use eggo_bundles::Arch;
 use std::path::Path;
 use std::sync::Arc;
@@ -70,6 +70,13 @@ impl Install for Nothing {
         Box::pin(async { Ok(()) })
     }
 
+    fn reopen<'a>(&'a self, node: &'a Node) -> Work<'a> {
+        Box::pin(async {
+            node.remote.run(Command::sh("reopen", "")).await?;
+            Ok(())
+        })
+    }
+
     fn is_in_place(&self, _: &Node) -> bool {
         false
     }
@@ -104,6 +111,9 @@ async fn an_etcd_that_works_does_not_go_back() {
     let report = turn_of(&cluster(folder.path(), DEPLOY, &[m.clone()]), "m").await;
     assert!(report.message.contains("could not start kube-apiserver"), "{report}");
     assert!(report.hint.unwrap().contains("but for etcd"));
+    let story = m.story();
+    let at = |title: &str| story.iter().position(|found| found == title).unwrap();
+    assert!(at("reopen") < at("put the kept programs back"), "{story:?}");
     let script = given_back(&m);
     assert!(script.contains("/usr/bin/kube-apiserver") && !script.contains("/usr/bin/etcd"), "{script}");
 
