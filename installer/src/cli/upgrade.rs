@@ -10,9 +10,9 @@ use serde_json::json;
 /// Bring a running cluster to the version that a newer bundle carries.
 ///
 /// Content goes to all nodes first. Then etcd is backed up, and the control plane is upgraded one
-/// node after the other, the workers in batches, drained before. A node that does not come back gets
-/// its former programs again, if they were binaries of a bundle. Those of packages have no way back,
-/// nor has an etcd that came up.
+/// node after the other, the workers in batches, drained before, the load balancer at last. A node that
+/// does not come back gets its former programs again, if they were binaries of a bundle. Those of
+/// packages have no way back, nor has an etcd that came up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  eggo-install upgrade new.tar.gz -f deploy.yaml\n  \
     eggo-install upgrade delta.tar.gz --base old.tar.gz -f deploy.yaml --batch 3")]

@@ -1,18 +1,18 @@
-//! Another version of the same cluster: the control plane one by one, then the workers in batches,
-//! and back to the kept programs on a node that does not come up again.
+//! Another version of the same cluster: the control plane one by one, then the workers in batches, then the
+//! load balancer, and back to the kept programs on a node that does not come up again.
 
 mod former;
 
 use former::Former;
 
 use super::context::{Cluster, Node};
-use super::deploy::{Work, control_plane, dns, etcd, on_each, ready, workers};
+use super::deploy::{Work, control_plane, dns, etcd, failed_on, load_balancer, on_each, ready, workers};
 use super::etcd_data;
 use super::kubectl::Kubectl;
 use super::version::{Version, check_kubelet, check_upgrade};
 use crate::config::DnsKind;
 use crate::events::Event;
-use crate::phases::{Failure, PhaseError};
+use crate::phases::PhaseError;
 use crate::remote::quote;
 use crate::run::Run;
 use eggo_bundles::Role;
@@ -115,9 +115,12 @@ pub async fn run(
     let mut control: Vec<&Node> = etcds.collect();
     control.extend(&masters);
     let workers = cluster.with_role(Role::Worker);
+    let others =
+        |node: &&Node| ![Role::Master, Role::Etcd, Role::Worker].iter().any(|role| node.host.has(*role));
+    let others: Vec<&Node> = cluster.nodes.iter().filter(others).collect();
     // A master that is a worker too gets all of its content as a master: look at everybody first.
     let mut before = BTreeMap::new();
-    for node in control.iter().chain(&workers) {
+    for node in control.iter().chain(&workers).chain(&others) {
         before.insert(
             &node.host.name,
             Before::of(cluster, node, installer, to).await.map_err(PhaseError::Whole)?,
@@ -129,21 +132,7 @@ pub async fn run(
         etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
     }
     for node in &control {
-        let name = &node.host.name;
-        let before = &before[name];
-        if !before.through {
-            cluster.run.event(Event::note(Some(name), "its turn"));
-        }
-        master(cluster, node, installer, &before.former).await.map_err(|report| {
-            cluster.run.mark_failed(name);
-            PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
-        })?;
-        if !before.through {
-            cluster.run.event(Event::note(Some(name), "answers again"));
-        }
-        if !node.host.has(Role::Worker) {
-            Former::forget(node).await.map_err(PhaseError::Whole)?;
-        }
+        turn(cluster, node, installer, &before[&node.host.name]).await?;
     }
     let mut failures = Vec::new();
     for batch in workers.chunks(options.batch.max(1)) {
@@ -155,10 +144,40 @@ pub async fn run(
             Err(whole) => return Err(whole),
         }
     }
+    for node in others {
+        match turn(cluster, node, installer, &before[&node.host.name]).await {
+            Ok(()) => {}
+            Err(PhaseError::Nodes(more)) => failures.extend(more),
+            Err(whole) => return Err(whole),
+        }
+    }
     if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
 }
 
-async fn master(
+/// The turn of a node that has no pods to drain, or not yet.
+async fn turn(
+    cluster: &Cluster,
+    node: &Node,
+    installer: &dyn Install,
+    before: &Before,
+) -> Result<(), PhaseError> {
+    let name = &node.host.name;
+    if !before.through {
+        cluster.run.event(Event::note(Some(name), "its turn"));
+    }
+    let done = services(cluster, node, installer, &before.former).await;
+    done.map_err(|report| failed_on(&cluster.run, name, report))?;
+    if !before.through {
+        cluster.run.event(Event::note(Some(name), "answers again"));
+    }
+    if !node.host.has(Role::Worker) {
+        Former::forget(node).await.map_err(PhaseError::Whole)?;
+    }
+    Ok(())
+}
+
+/// etcd, the control plane and the load balancer, whichever a node has.
+async fn services(
     cluster: &Cluster,
     node: &Node,
     installer: &dyn Install,
@@ -169,7 +188,7 @@ async fn master(
     let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
     let etcd = restart_etcd(&fresh, node).await;
     // Once it works with its data, a newer etcd refuses to be an older one again.
-    let stay: &[&str] = if etcd.is_ok() { &ETCD } else { &[] };
+    let stay: &[&str] = if etcd.is_ok() && has_etcd(&fresh, node) { &ETCD } else { &[] };
     let result = match etcd {
         Ok(()) => restart(&fresh, node).await,
         Err(report) => Err(report),
@@ -200,11 +219,12 @@ async fn master(
     }))
 }
 
+fn has_etcd(cluster: &Cluster, node: &Node) -> bool {
+    node.host.has(Role::Etcd) && cluster.config.etcd.external.is_none()
+}
+
 async fn restart_etcd(cluster: &Cluster, node: &Node) -> Result<(), Report> {
-    if node.host.has(Role::Etcd) && cluster.config.etcd.external.is_none() {
-        etcd::again(cluster, node).await?;
-    }
-    Ok(())
+    if has_etcd(cluster, node) { etcd::again(cluster, node).await } else { Ok(()) }
 }
 
 async fn restart(cluster: &Cluster, node: &Node) -> Result<(), Report> {
@@ -215,6 +235,9 @@ async fn restart(cluster: &Cluster, node: &Node) -> Result<(), Report> {
         if cluster.config.dns.kind == DnsKind::Binary {
             dns::start(cluster, node).await?;
         }
+    }
+    if node.host.has(Role::Loadbalance) {
+        load_balancer::start(cluster, node).await?;
     }
     Ok(())
 }
@@ -306,6 +329,9 @@ async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), 
     let fresh = cluster.afresh();
     let node = fresh.node(name).ok_or_else(|| Report::new("a node was lost"))?;
     workers::refresh(&fresh, node).await?;
+    if node.host.has(Role::Loadbalance) {
+        load_balancer::start(&fresh, node).await?;
+    }
     // The API may still believe in the kubelet of before: a new one says its own version.
     let version = control_plane::kubernetes_version(&fresh, node, "kubelet").await?;
     let kubectl = fresh.kubectl().await?;

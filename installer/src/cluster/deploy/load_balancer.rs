@@ -17,7 +17,8 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     Ok(())
 }
 
-async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+/// Brings it to the form that it should have now, if there is one.
+pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let Some(port) = cluster.config.load_balancer_port else { return Ok(()) };
     let probe = node.probe(&cluster.config).await?;
     let program = require(node, probe, "nginx", Role::Loadbalance)?;

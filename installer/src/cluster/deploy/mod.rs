@@ -55,7 +55,7 @@ pub async fn on_each<'a>(
 }
 
 /// A failure of one node, on which nothing later counts any more.
-fn failed_on(run: &Run, node: &str, report: Report) -> PhaseError {
+pub(super) fn failed_on(run: &Run, node: &str, report: Report) -> PhaseError {
     run.mark_failed(node);
     PhaseError::Nodes(vec![Failure { node: node.to_string(), report }])
 }

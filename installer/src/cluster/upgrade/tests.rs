@@ -5,7 +5,7 @@ use crate::events::Silent;
 use crate::journal::Journal;
 use crate::remote::fake::Fake;
 use crate::remote::{Command, Host};
-use eggo_bundles::Arch;
+use eggo_bundles::{Arch, Digest};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,8 +66,11 @@ impl Shelf for Nothing {
 }
 
 impl Install for Nothing {
-    fn install<'a>(&'a self, _: &'a Node) -> Work<'a> {
-        Box::pin(async { Ok(()) })
+    fn install<'a>(&'a self, node: &'a Node) -> Work<'a> {
+        Box::pin(async {
+            node.remote.run(Command::sh("install", "")).await?;
+            Ok(())
+        })
     }
 
     fn reopen<'a>(&'a self, node: &'a Node) -> Work<'a> {
@@ -94,10 +97,13 @@ pub(super) fn cluster(folder: &Path, deploy: &str, hosts: &[Arc<dyn Host>]) -> C
     Cluster::new(Arc::new(config), nodes, run, Arc::new(Nothing), folder.to_path_buf())
 }
 
-async fn turn_of(cluster: &Cluster, name: &str) -> Report {
-    let node = cluster.node(name).unwrap();
-    let former = Former::of(cluster, node).await.unwrap();
-    master(cluster, node, &Nothing, &former).await.unwrap_err()
+/// How the turn of the one master fails.
+async fn turn_of(master: Arc<Fake>) -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = cluster(folder.path(), DEPLOY, &[master]);
+    let node = cluster.node("m").unwrap();
+    let former = Former::of(&cluster, node).await.unwrap();
+    services(&cluster, node, &Nothing, &former).await.unwrap_err()
 }
 
 fn given_back(fake: &Fake) -> String {
@@ -106,9 +112,8 @@ fn given_back(fake: &Fake) -> String {
 
 #[tokio::test]
 async fn an_etcd_that_works_does_not_go_back() {
-    let folder = tempfile::tempdir().unwrap();
     let m = Arc::new(master_node("m").fails_once("start kube-apiserver", "no such flag"));
-    let report = turn_of(&cluster(folder.path(), DEPLOY, &[m.clone()]), "m").await;
+    let report = turn_of(m.clone()).await;
     assert!(report.message.contains("could not start kube-apiserver"), "{report}");
     assert!(report.hint.unwrap().contains("but for etcd"));
     let story = m.story();
@@ -117,9 +122,8 @@ async fn an_etcd_that_works_does_not_go_back() {
     let script = given_back(&m);
     assert!(script.contains("/usr/bin/kube-apiserver") && !script.contains("/usr/bin/etcd"), "{script}");
 
-    let folder = tempfile::tempdir().unwrap();
     let m = Arc::new(master_node("m").fails_once("start etcd", "no such flag"));
-    let report = turn_of(&cluster(folder.path(), DEPLOY, &[m.clone()]), "m").await;
+    let report = turn_of(m.clone()).await;
     assert!(report.message.contains("could not start etcd"), "{report}");
     let script = given_back(&m);
     assert!(script.contains("/usr/bin/kube-apiserver") && script.contains("/usr/bin/etcdctl"), "{script}");
@@ -127,12 +131,11 @@ async fn an_etcd_that_works_does_not_go_back() {
 
 #[tokio::test]
 async fn a_way_back_that_fails_still_tells_why_it_was_taken() {
-    let folder = tempfile::tempdir().unwrap();
     let m = master_node("m")
         .fails_once("start kube-apiserver", "no such flag")
         .fails("start kube-scheduler", 1, "out of memory")
         .on("put the kept programs back", "back /usr/bin/kubectl\nlost /usr/bin/kube-apiserver\n");
-    let report = turn_of(&cluster(folder.path(), DEPLOY, &[Arc::new(m)]), "m").await;
+    let report = turn_of(Arc::new(m)).await;
     assert!(report.message.contains("start kube-scheduler"), "{report}");
     let notes = report.notes.join("\n");
     assert!(notes.contains("start kube-apiserver") && notes.contains("no such flag"), "{notes}");
@@ -154,4 +157,22 @@ async fn a_worker_that_cannot_be_drained_nor_opened_tells_both() {
     let report = worker(&cluster, node, &Nothing, &before, Options::default()).await.unwrap_err();
     let told = report.to_string();
     assert!(told.contains("the API is gone") && told.contains("a budget of disruption"), "{told}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_only_the_load_balancer_has_its_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let deploy =
+        format!("{DEPLOY}loadbalance: {{name: lb, ip: 10.0.0.3, port: 22, arch: amd64, bind-port: 8443}}\n");
+    let m = master_node("m")
+        .on("take a snapshot of etcd", &Digest::of(b"data").hex())
+        .on("fetch the snapshot", "data");
+    let lb =
+        Arc::new(Fake::new("lb").on("look at the installed programs", "program nginx /usr/sbin/nginx 1\n"));
+    let cluster = cluster(folder.path(), &deploy, &[Arc::new(m), lb.clone()]);
+    run(&cluster, &Nothing, Version::new(1, 21, 0), Options::default()).await.unwrap();
+    let story = lb.story();
+    let at = |title: &str| story.iter().position(|found| found == title).unwrap();
+    assert!(at("look at the programs") < at("install") && at("install") < at("start nginx"), "{story:?}");
+    assert!(at("start nginx") < at("forget the former programs"), "{story:?}");
 }
