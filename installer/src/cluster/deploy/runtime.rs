@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, paths};
 use crate::config::RuntimeKind;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
-use crate::remote::{KEPT, mounts};
+use crate::remote::{KEPT, mounts, quote};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
 
@@ -90,25 +90,28 @@ fn is_users(name: &str) -> String {
 /// What containers leave behind: they end, their mounts go, then their data. A runtime that the user had
 /// keeps all that is in it, and runs again as it did; so does the containerd that our docker used too.
 fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
-    const CONTAINERD: &str = "/var/lib/containerd /run/containerd";
+    const CONTAINERD: [&str; 2] = ["/var/lib/containerd", "/run/containerd"];
     let remove = match kind {
         RuntimeKind::Containerd => {
-            let folders = format!("{CONTAINERD} /etc/containerd/certs.d");
-            format!("{}\n{}", end_containers("containerd-shim", ""), mounts::remove(&folders))
+            let [data, run] = CONTAINERD;
+            let folders = mounts::remove(&[data, run, "/etc/containerd/certs.d"]);
+            format!("{}\n{folders}", end_containers("containerd-shim", None))
         }
         RuntimeKind::Docker => format!(
             "{}\n{}\nif ! {}; then {}\nfi",
-            end_containers("containerd-shim", "moby"),
-            mounts::remove("/var/lib/docker /var/lib/dockershim /run/docker /etc/docker/key.json"),
+            end_containers("containerd-shim", Some("moby")),
+            mounts::remove(&[
+                "/var/lib/docker",
+                "/var/lib/dockershim",
+                "/run/docker",
+                "/etc/docker/key.json"
+            ]),
             is_users("containerd"),
-            mounts::remove(CONTAINERD)
+            mounts::remove(&CONTAINERD)
         ),
         RuntimeKind::Isulad => {
-            format!(
-                "{}\n{}",
-                end_containers("isulad-shim", ""),
-                mounts::remove("/var/lib/isulad /run/isulad")
-            )
+            let folders = mounts::remove(&["/var/lib/isulad", "/run/isulad"]);
+            format!("{}\n{folders}", end_containers("isulad-shim", None))
         }
     };
     let users = is_users(name);
@@ -132,11 +135,13 @@ fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
 }
 
 /// Shell: ends every process that lives below a container's shim, and the shim; only of those shims that
-/// have `word` among theirs.
-fn end_containers(shims: &str, word: &str) -> String {
+/// have `namespace` among their arguments, if one is given.
+fn end_containers(shims: &str, namespace: Option<&str>) -> String {
+    let chosen = namespace.map_or(String::new(), |namespace| {
+        format!("tr '\\0' '\\n' 2>/dev/null < $p/cmdline | grep -qxF {} || continue\n", quote(namespace))
+    });
     format!(
-        "for p in /proc/[0-9]*; do read -r c 2>/dev/null < $p/comm || continue; case $c in {shims}*) \
-         grep -qs '{word}' $p/cmdline || continue\n\
+        "for p in /proc/[0-9]*; do read -r c 2>/dev/null < $p/comm || continue; case $c in {shims}*) {chosen}\
          s=${{p#/proc/}}; for t in $p/task/*/children; do for k in $(cat $t 2>/dev/null); do kill -9 $k 2>/dev/null || :; done; done; \
          kill -9 $s 2>/dev/null || : ;; esac; done; sleep 0.2"
     )

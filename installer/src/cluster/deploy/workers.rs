@@ -249,7 +249,7 @@ fn leftovers() -> Vec<Undo> {
          for n in $(ip netns list 2>/dev/null | awk '/^cni-/ {{ print $1 }}'); do ip netns delete \"$n\" 2>/dev/null || :; done\n\
          fi",
         paths::KUBELET,
-        mounts::remove("/var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers"),
+        mounts::remove(&["/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"]),
     );
     vec![Undo::script("remove pods, their mounts and interfaces", script)]
 }
