@@ -18,7 +18,7 @@ const STAMPS: &str = "/var/lib/eggo/started";
 const ENDS: u32 = 4;
 
 /// Where the node notes how it last started.
-pub fn stamp(name: &str) -> String {
+fn stamp(name: &str) -> String {
     format!("{STAMPS}/{name}")
 }
 

@@ -12,6 +12,7 @@ mod files;
 pub mod local;
 pub mod mounts;
 mod quote;
+pub mod runtimes;
 
 pub use command::{Command, Output, Stdin, Who};
 pub use error::RemoteError;

@@ -2,13 +2,14 @@
 
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::runtime as files;
-use crate::cluster::service::{Service, stamp};
+use crate::cluster::service::Service;
 use crate::cluster::version::Version;
 use crate::cluster::{Cluster, paths};
 use crate::config::RuntimeKind;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
-use crate::remote::{KEPT, mounts, quote};
+use crate::remote::runtimes::{as_before, is_users};
+use crate::remote::{mounts, quote};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
 
@@ -43,7 +44,6 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
         unit,
         files,
         depends: version,
-        before: note_users(name),
         works: Some(works(kind)),
         undo: leftovers(kind, name),
         ..Service::new(name)
@@ -68,23 +68,6 @@ fn unit(name: &str, program: &str) -> String {
          Delegate=yes\nKillMode=process\nRestart=always\nRestartSec=5\nLimitNPROC=infinity\nLimitCORE=infinity\n\
          TasksMax=infinity\n\n[Install]\nWantedBy=multi-user.target\n# {name}\n"
     )
-}
-
-/// What a node notes before a runtime is first started for the cluster: those that run already are the
-/// user's, for packages start nothing while we install them.
-const USERS: &str = "users-runtimes";
-
-fn note_users(name: &str) -> String {
-    format!(
-        "o={KEPT}/{USERS}; [ -e $o ] || {{ mkdir -p {KEPT}; for r in {name} containerd; do\n\
-         if [ ! -e {} ] && systemctl -q is-active $r; then echo $r; fi; done > $o.new; mv -f $o.new $o; }}",
-        stamp(name)
-    )
-}
-
-/// Shell: succeeds if the runtime was the user's.
-fn is_users(name: &str) -> String {
-    format!("grep -qsx {name} {KEPT}/{USERS}")
 }
 
 /// What containers leave behind: they end, their mounts go, then their data. A runtime that the user had
@@ -116,10 +99,10 @@ fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
     };
     let users = is_users(name);
     let script = format!("if {users}; then exit 0; fi\n{remove}");
-    let restart = format!("if {users}; then systemctl -q enable {name}; systemctl restart {name}; fi");
+    let restart = format!("if {users}; then {}; fi", as_before(name));
     // Undone last first.
     let mut undo = vec![
-        Undo::script("start the runtime that was there before", restart),
+        Undo::script("leave the runtime that was there before as it was", restart),
         Undo::script("end the containers and remove their data", script),
     ];
     if kind == RuntimeKind::Docker {
@@ -145,27 +128,4 @@ fn end_containers(shims: &str, namespace: Option<&str>) -> String {
          s=${{p#/proc/}}; for t in $p/task/*/children; do for k in $(cat $t 2>/dev/null); do kill -9 $k 2>/dev/null || :; done; done; \
          kill -9 $s 2>/dev/null || : ;; esac; done; sleep 0.2"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::Command;
-
-    #[test]
-    fn a_runtime_that_ran_before_is_the_users() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = folder.path().join("kept").display().to_string();
-        let run = |active: &str, script: &str| {
-            let script = format!("systemctl() {{ [ \"$3\" = {active} ]; }}\n{script}").replace(KEPT, &kept);
-            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-            output.status.success()
-        };
-        assert!(!run("none", &is_users("docker")), "there is no note yet");
-        assert!(run("containerd", &note_users("docker")));
-        assert!(run("docker", &note_users("docker")), "the first note stays");
-        assert!(!run("none", &is_users("docker")));
-        assert!(run("none", &is_users("containerd")));
-    }
 }
