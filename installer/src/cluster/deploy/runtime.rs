@@ -98,7 +98,7 @@ fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
         }
     };
     let users = is_users(name);
-    let script = format!("if {users}; then exit 0; fi\n{remove}");
+    let script = format!("if {users}; then {}\nexit 0; fi\n{remove}", end_pods(kind, name));
     let restart = format!("if {users}; then {}; fi", as_before(name));
     // Undone last first.
     let mut undo = vec![
@@ -117,6 +117,33 @@ fn leftovers(kind: RuntimeKind, name: &str) -> Vec<Undo> {
     undo
 }
 
+/// Shell: ends the pods in a runtime of the user's and removes their containers; all others stay. Only the
+/// runtime itself can remove them, so it starts: with the user's settings, which are back by now.
+fn end_pods(kind: RuntimeKind, name: &str) -> String {
+    const SANDBOXES: &str = "/run/containerd/io.containerd.grpc.v1.cri/sandboxes";
+    const LABEL: &str = "label=io.kubernetes.pod.uid";
+    let (end, remove) = match kind {
+        RuntimeKind::Containerd => (
+            end_containers("containerd-shim", Some("k8s.io")),
+            format!(
+                "for i in $(ctr -n k8s.io containers ls -q 2>/dev/null); do\n\
+                 ctr -n k8s.io containers rm $i >/dev/null 2>&1 || :; umount -l {SANDBOXES}/$i/shm 2>/dev/null || :; done"
+            ),
+        ),
+        RuntimeKind::Docker => (
+            String::new(),
+            format!(
+                "docker ps -aq --filter {LABEL} 2>/dev/null | xargs -r docker rm -f -v >/dev/null 2>&1 || :"
+            ),
+        ),
+        RuntimeKind::Isulad => (
+            String::new(),
+            format!("isula ps -aq --filter {LABEL} 2>/dev/null | xargs -r isula rm -f >/dev/null 2>&1 || :"),
+        ),
+    };
+    format!("{end}\nsystemctl daemon-reload\nif systemctl restart {name} 2>/dev/null; then {remove}\nfi")
+}
+
 /// Shell: ends every process that lives below a container's shim, and the shim; only of those shims that
 /// have `namespace` among their arguments, if one is given.
 fn end_containers(shims: &str, namespace: Option<&str>) -> String {
@@ -128,4 +155,67 @@ fn end_containers(shims: &str, namespace: Option<&str>) -> String {
          s=${{p#/proc/}}; for t in $p/task/*/children; do for k in $(cat $t 2>/dev/null); do kill -9 $k 2>/dev/null || :; done; done; \
          kill -9 $s 2>/dev/null || : ;; esac; done; sleep 0.2"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::process::{Child, Command};
+
+    /// A process that looks like a shim, with a container below it. Nobody else's has its name.
+    fn shim(folder: &Path, namespace: &str) -> Child {
+        let program = folder.join(name());
+        if !program.exists() {
+            std::fs::copy("/bin/sh", &program).unwrap();
+        }
+        let ready = folder.join(namespace);
+        let script = format!("sleep 600 & echo $! > {0}.new; mv {0}.new {0}; wait", ready.display());
+        let child = Command::new(&program).args(["-c", &script, "-namespace", namespace]).spawn().unwrap();
+        while !ready.exists() {
+            std::thread::yield_now();
+        }
+        child
+    }
+
+    fn name() -> String {
+        format!("shim{}", std::process::id())
+    }
+
+    #[test]
+    fn only_the_containers_of_one_namespace_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut pods, mut others) = (shim(folder.path(), "k8s.io"), shim(folder.path(), "k8s.io.users"));
+        let script = end_containers(&name(), Some("k8s.io"));
+        let output = Command::new("sh").args(["-euc", &script]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        assert!(!pods.wait().unwrap().success());
+        let lives = |namespace: &str| {
+            let process = std::fs::read_to_string(folder.path().join(namespace)).unwrap();
+            let state = std::fs::read_to_string(format!("/proc/{}/stat", process.trim()));
+            state.is_ok_and(|state| !state.contains(") Z "))
+        };
+        let (pod, other) = (lives("k8s.io"), lives("k8s.io.users"));
+        let untouched = others.try_wait().unwrap().is_none();
+        Command::new("sh").args(["-euc", &end_containers(&name(), None)]).status().unwrap();
+        others.wait().unwrap();
+        assert!(!pod && other && untouched, "{pod} {other} {untouched}");
+    }
+
+    /// No folder is removed, and no process ended but by docker itself.
+    #[test]
+    fn a_runtime_of_the_users_loses_only_the_pods() {
+        let programs = "systemctl() { echo systemctl \"$@\"; }; docker() { echo docker \"$@\" >&2; echo pod; }\n\
+                        xargs() { while read -r i; do echo \"$@ $i\" >&2; done; }; grep() { true; }\n\
+                        for p in rm find kill umount awk; do eval \"$p() { echo $p; }\"; done";
+        let undo = leftovers(RuntimeKind::Docker, "docker");
+        let end = undo.iter().find(|undo| undo.title().starts_with("end the containers")).unwrap();
+        let script = format!("set -eu; {programs}\n{}", end.shell());
+        let script = script.replace("2>/dev/null", "").replace(">/dev/null 2>&1", "");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let (said, asked) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(said, "systemctl daemon-reload\nsystemctl restart docker\n", "{asked}");
+        assert_eq!(asked, "docker ps -aq --filter label=io.kubernetes.pod.uid\n-r docker rm -f -v pod\n");
+    }
 }
