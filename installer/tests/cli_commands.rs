@@ -158,6 +158,29 @@ fn what_is_not_there_is_told_before_anybody_is_asked() {
 }
 
 #[test]
+fn a_node_that_does_not_answer_is_not_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let template = ["template", "-f", "d.yaml", "--masters", "m1@127.0.0.1", "--workers", "w1@127.0.0.2"];
+    assert!(eggo(folder.path(), &template).status.success());
+    let closed = std::net::TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap().port();
+    let path = folder.path().join("d.yaml");
+    let text = std::fs::read_to_string(&path).unwrap().replace("port: 22,", &format!("port: {closed},"));
+    assert!(text.contains(&closed.to_string()), "{text}");
+    std::fs::write(&path, &text).unwrap();
+    let config = eggo_install::config::parse("d.yaml", text.as_bytes()).unwrap().config;
+    let state = folder.path().join("state/k8s-cluster");
+    std::fs::create_dir_all(&state).unwrap();
+    let known = serde_json::to_vec(&config).unwrap();
+    std::fs::write(state.join("config.json"), &known).unwrap();
+    let words = ["delete", "w1", "--yes", "-f", "d.yaml", "--state-dir", "state"];
+    let told = told(&eggo(folder.path(), &words));
+    assert!(told.starts_with("exit 4"), "{told}");
+    assert!(told.contains("error: 1 node cannot be reached: nothing was changed\n  w1: "), "{told}");
+    assert!(told.contains("or with `--forget-gone` if they will not come back"), "{told}");
+    assert_eq!(std::fs::read(state.join("config.json")).unwrap(), known);
+}
+
+#[test]
 fn the_schema_is_json_and_completions_and_manual_pages_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let schema = eggo(folder.path(), &["schema"]);

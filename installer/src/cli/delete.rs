@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Take nodes out of the cluster: checked first, drained, then cleaned up.
 ///
-/// Refused if etcd would lose its quorum or the last master would go. deploy.yaml must still name
-/// the nodes; take them out of it afterwards.
+/// Refused if etcd would lose its quorum, the last master would go, or a node cannot be reached.
+/// deploy.yaml must still name the nodes; take them out of it afterwards.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  eggo-install delete worker3 -f deploy.yaml")]
 pub struct Args {
@@ -27,6 +27,10 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = Options::default().drain.as_secs())]
     drain_timeout: u64,
 
+    /// Forget nodes that cannot be reached: they will not come back
+    #[arg(long)]
+    forget_gone: bool,
+
     /// Do not run the precleanup and postcleanup hooks of deploy.yaml
     #[arg(long)]
     skip_hooks: bool,
@@ -40,7 +44,11 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let names = request.named(&args.nodes)?;
     let question = format!("take {} out of the cluster? [y/N] ", names.join(", "));
     confirm(args.yes, "this takes nodes out", &question)?;
-    let options = Options { drain: Duration::from_secs(args.drain_timeout), skip_hooks: args.skip_hooks };
+    let options = Options {
+        drain: Duration::from_secs(args.drain_timeout),
+        forget_gone: args.forget_gone,
+        skip_hooks: args.skip_hooks,
+    };
     runtime()?.block_on(operation::delete(request, &names, options))?;
     output::text_out(&format!("done: take {} out of deploy.yaml too\n", names.join(", ")))
 }

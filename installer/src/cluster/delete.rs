@@ -19,13 +19,15 @@ use std::time::Duration;
 pub struct Options {
     /// How long pods may take to leave.
     pub drain: Duration,
+    /// Nodes that cannot be reached are taken out all the same: they will not come back.
+    pub forget_gone: bool,
     /// The user's precleanup and postcleanup hooks do not run.
     pub skip_hooks: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { drain: Duration::from_secs(300), skip_hooks: false }
+        Self { drain: Duration::from_secs(300), forget_gone: false, skip_hooks: false }
     }
 }
 

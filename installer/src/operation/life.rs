@@ -13,11 +13,11 @@ use crate::config::Config;
 use crate::events::Sink;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
-use crate::phases::PhaseError;
+use crate::phases::{Failure, PhaseError};
 use crate::remote::{Command, Host};
 use crate::run::Run;
 use eggo_bundles::Arch;
-use eggo_terminal::Report;
+use eggo_terminal::{Count, Exit, Report};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,17 +83,23 @@ pub async fn restore(request: LifeRequest, snapshot: &Path) -> Result<(), Report
     etcd_data::restore(&request.cluster()?, snapshot).await
 }
 
-/// Takes nodes out of the cluster, then everything of ours off them. One that is gone already is
-/// forgotten.
+/// Takes nodes out of the cluster, then everything of ours off them. One that cannot be reached is refused
+/// before anything is changed, or forgotten on request: it may be back in a minute, with all that it has.
 pub async fn delete(request: LifeRequest, names: &[String], options: delete::Options) -> Result<(), Report> {
     let state = request.state.clone();
     let cluster = request.cluster()?;
     delete::check(&cluster, names).await?;
     let mut hosts: BTreeMap<String, Arc<dyn Host>> = BTreeMap::new();
+    let mut gone = Vec::new();
     for node in cluster.nodes.iter().filter(|node| names.contains(&node.host.name)) {
-        if node.remote.run(Command::sh("see whether it answers", "true")).await.is_ok() {
-            hosts.insert(node.host.name.clone(), node.remote.clone());
+        let name = node.host.name.clone();
+        match node.remote.run(Command::sh("see whether it answers", "true")).await {
+            Ok(_) => drop(hosts.insert(name, node.remote.clone())),
+            Err(error) => gone.push(Failure { node: name, report: error.into() }),
         }
+    }
+    if !gone.is_empty() && !options.forget_gone {
+        return Err(not_reached(&gone));
     }
     let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator: "delete" };
     let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
@@ -106,11 +112,23 @@ pub async fn delete(request: LifeRequest, names: &[String], options: delete::Opt
     save_config(&state, &remaining)?;
     let only = names.iter().cloned().collect();
     let this_machine = on_this_machine(&cluster.config);
-    let options =
-        cleanup::Options { images: true, forget_gone: true, only, this_machine, ..Default::default() };
+    let forget_gone = options.forget_gone;
+    let options = cleanup::Options { images: true, forget_gone, only, this_machine, ..Default::default() };
     let mut cleaned = cleanup::cleanup(&cluster.run, &hosts, &options).await?;
     cleaned.failures.extend(hooks.after(&hosts).await?);
     cleaned.report()
+}
+
+fn not_reached(gone: &[Failure]) -> Report {
+    let nodes = Count(gone.len(), "node", "nodes");
+    let mut report = Report::new(format!("{nodes} cannot be reached: nothing was changed"));
+    for failure in gone {
+        report = report.note(failure.line());
+        report.notes.extend(failure.report.notes.iter().cloned());
+    }
+    report
+        .exit(Exit::SomeHosts)
+        .hinted("run it again when they are back, or with `--forget-gone` if they will not come back")
 }
 
 /// No bundle is at hand.
