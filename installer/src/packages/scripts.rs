@@ -16,6 +16,10 @@ use std::time::Duration;
 const POLICY_MARK: &str = "# eggo: no service starts while packages are installed";
 /// What the node's repositories brought, with everything that it needed: one package a line.
 pub(super) const BROUGHT: &str = "/var/lib/eggo/kept/brought";
+/// Held as long as a transaction goes on. A lost connection ends the installer's command, but not the
+/// transaction, and the command is run again: it waits here and then finds the work done. The package
+/// managers do not get the descriptor (`9>&-`), for a service that one starts would keep it.
+const LOCK: &str = "if command -v flock >/dev/null; then exec 9> /var/lib/eggo/packages.lock; flock 9; fi";
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The lines of a failed command's output that say why.
@@ -64,11 +68,12 @@ pub(super) fn rehearse(manager: Manager, stubs: Bytes) -> Command {
 }
 
 pub(super) fn install(transaction: &Transaction) -> Command {
+    // The subshell waits for its last command too, instead of becoming it: then the lock outlives its parent.
     let script = match transaction.manager {
         Manager::Dpkg => format!(
-            "{}\n{}\ntrap '' HUP INT PIPE TERM; (exec > ../packages.log 2>&1 < /dev/null\n\
-             [ -z \"$(dpkg --audit)\" ] || DEBIAN_FRONTEND=noninteractive dpkg --configure -a --force-confdef --force-confold\n\
-             {APT} install ./*.deb) &\n\
+            "{LOCK}\n{}\n{}\ntrap '' HUP INT PIPE TERM; (exec > ../packages.log 2>&1 < /dev/null\n\
+             [ -z \"$(dpkg --audit)\" ] || DEBIAN_FRONTEND=noninteractive dpkg --configure -a --force-confdef --force-confold 9>&-\n\
+             {APT} install ./*.deb 9>&-\n:) &\n\
              wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
             prepare(ROOT),
             hold_services(),
@@ -76,11 +81,11 @@ pub(super) fn install(transaction: &Transaction) -> Command {
         ),
         // Offline mode: a scriptlet's `systemctl start` does nothing, `enable` still works.
         Manager::Rpm => format!(
-            "{}\nset --; for file in ./*.rpm; do name=$(rpm -qp --qf '%{{NAME}}-%{{VERSION}}-%{{RELEASE}}.%{{ARCH}}' \"$file\" 2>/dev/null)\n\
+            "{LOCK}\n{}\nset --; for file in ./*.rpm; do name=$(rpm -qp --qf '%{{NAME}}-%{{VERSION}}-%{{RELEASE}}.%{{ARCH}}' \"$file\" 2>/dev/null)\n\
                rpm -q --quiet \"$name\" || set -- \"$@\" \"$file\"; done\n\
              [ $# -gt 0 ] || exit 0\n\
              trap '' HUP INT PIPE TERM; (exec > ../packages.log 2>&1 < /dev/null\n\
-             SYSTEMD_OFFLINE=1; export SYSTEMD_OFFLINE; rpm -U --test \"$@\" && rpm -U \"$@\") &\n\
+             SYSTEMD_OFFLINE=1; export SYSTEMD_OFFLINE; rpm -U --test \"$@\"; rpm -U \"$@\" 9>&-\n:) &\n\
              wait $! || {{ cat ../packages.log; exit 1; }}\n{}",
             prepare(ROOT),
             release_services(Manager::Rpm)
@@ -95,7 +100,7 @@ pub(super) fn from_repositories(manager: Manager, facts: &Facts, names: &[String
     let (before, after) = (note_packages(manager), note_brought(manager));
     let script = match manager {
         Manager::Dpkg => format!(
-            "{}\n{before}\nDEBIAN_FRONTEND=noninteractive apt-get -y --no-remove --no-install-recommends install {names} 2>&1 || \
+            "{LOCK}\n{}\n{before}\nDEBIAN_FRONTEND=noninteractive apt-get -y --no-remove --no-install-recommends install {names} 2>&1 9>&- || \
              {{ {}; exit 1; }}\n{after}\n{}",
             hold_services(),
             release_services(Manager::Dpkg),
@@ -104,7 +109,9 @@ pub(super) fn from_repositories(manager: Manager, facts: &Facts, names: &[String
         Manager::Rpm => {
             let tool = if facts.has("dnf") { "dnf" } else { "yum" };
             let release = release_services(Manager::Rpm);
-            format!("{before}\nSYSTEMD_OFFLINE=1 {tool} -y install {names} 2>&1\n{after}\n{release}")
+            format!(
+                "{LOCK}\n{before}\nSYSTEMD_OFFLINE=1 {tool} -y install {names} 2>&1 9>&-\n{after}\n{release}"
+            )
         }
     };
     Command::sh("install packages from the node's repositories", script).timeout(TIMEOUT).unchecked()

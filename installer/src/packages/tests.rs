@@ -154,3 +154,50 @@ async fn a_rehearsal_sends_stubs_and_links_and_tells_the_refusal() {
         other => panic!("{other:?}"),
     }
 }
+
+/// A connection is lost in the middle, and the command runs again while the transaction goes on.
+#[test]
+fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let program = |name: &str, text: &str| {
+        std::fs::write(at(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let policy = at("policy-rc.d");
+    ["dpkg", "systemctl"].iter().for_each(|name| program(name, ":"));
+    let look = format!("[ -e {policy} ] || echo unprotected; [ ! -e /proc/$$/fd/9 ] || echo kept");
+    program("apt-get", &format!("(echo begin; {look}; sleep 0.3; {look}; echo end) >> {}", at("log")));
+    let rpms = at("rpms");
+    let rpm = format!(
+        "case $1 in -qp) echo a ;; -q) [ -e {rpms} ] ;; *) [ \"$2\" = --test ] || (echo begin; sleep 0.3; touch {rpms}; {0}; echo end) >> {1} ;; esac",
+        "[ ! -e /proc/$$/fd/9 ] || echo kept",
+        at("log")
+    );
+    program("rpm", &rpm);
+    for (manager, extension, expected) in [
+        (Manager::Dpkg, ".deb", "begin\nend\nbegin\nend\n"),
+        // rpm refuses what is installed already, so that the second run must see it.
+        (Manager::Rpm, ".rpm", "begin\nend\n"),
+    ] {
+        let install = vec![item("a", "1", extension, &[])];
+        let transaction = Transaction { manager, install, new: Vec::new(), kept: Vec::new() };
+        let run = || {
+            let command = scripts::install(&transaction);
+            let script = command.script.replace(crate::store::ROOT, &at("."));
+            let script = script.replace("/usr/sbin/policy-rc.d", &policy);
+            let script = format!("PATH={}:$PATH; set -eu\n{script}", at("."));
+            let crate::remote::Stdin::Bytes(links) = command.stdin else { panic!() };
+            std::fs::write(at("links"), links).unwrap();
+            let stdin = std::fs::File::open(at("links")).unwrap();
+            std::process::Command::new("sh").args(["-c", &script]).stdin(stdin).spawn().unwrap()
+        };
+        for mut child in [run(), run()] {
+            assert!(child.wait().unwrap().success());
+        }
+        assert_eq!(std::fs::read_to_string(at("log")).unwrap(), expected);
+        assert!(!std::path::Path::new(&policy).exists());
+        std::fs::remove_file(at("log")).unwrap();
+    }
+}
