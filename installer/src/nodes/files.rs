@@ -4,7 +4,7 @@
 use super::{Node, Nodes};
 use crate::journal::Undo;
 use crate::plan::Wanted;
-use crate::remote::{Command, KEPT, RemoteError, quote, words};
+use crate::remote::{Command, KEPT, RemoteError, quote, settle, words};
 use crate::run::{Outcome, Step};
 use crate::store;
 use eggo_bundles::{Item, Kind, dst};
@@ -152,7 +152,8 @@ async fn differing<'a>(node: &Node, placements: &'a [Placement]) -> Result<Vec<&
     Ok(placements.iter().filter(|placement| !right(placement)).collect())
 }
 
-/// `place SOURCE PATH MODE` and `link TARGET PATH`. A folder is followed to where it really is first.
+/// `place SOURCE PATH MODE` and `link TARGET PATH`. The first time they keep what is there, the second time they
+/// replace it. A folder is followed to where it really is first.
 const PLACE: &str = r#"
 inside() {
   real=$(readlink -m -- "$1")
@@ -163,31 +164,34 @@ keep() {
   if [ ! -e "$kept/original$1" ] && [ ! -L "$kept/original$1" ] && [ ! -e "$kept/absent$1" ]; then
     if [ -e "$1" ] || [ -L "$1" ]; then
       mkdir -p "$kept/original${1%/*}"; rm -rf "$kept/original$1.new"; cp -a "$1" "$kept/original$1.new"
-      mv -f "$kept/original$1.new" "$kept/original$1"
+      mv -f "$kept/original$1.new" "$kept/original$1"; fresh=yes
     else mkdir -p "$kept/absent${1%/*}"; : > "$kept/absent$1"; fi
   elif [ -f "$1" ]; then
     mkdir -p "$kept/previous${1%/*}"; cp -a "$1" "$kept/previous$1.new"; mv -f "$kept/previous$1.new" "$kept/previous$1"
+    fresh=yes
   fi
 }
 place() {
   path=$2; inside "${path%/*}"
   if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$1" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
   then return 0; fi
-  mkdir -p "${path%/*}"; keep "$path"
+  if [ $pass = first ]; then keep "$path"; return 0; fi
+  mkdir -p "${path%/*}"
   cp "$1" "$path.eggo-new"; chown root:root "$path.eggo-new"; chmod "$3" "$path.eggo-new"
   mv -fT "$path.eggo-new" "$path"; echo changed
 }
 link() {
   path=$2; inside "${path%/*}"
   if [ -L "$path" ] && [ "$(readlink "$path")" = "$1" ]; then return 0; fi
-  mkdir -p "${path%/*}"; keep "$path"
+  if [ $pass = first ]; then keep "$path"; return 0; fi
+  mkdir -p "${path%/*}"
   rm -f "$path.eggo-new"; ln -s "$1" "$path.eggo-new"; mv -fT "$path.eggo-new" "$path"; echo changed
 }
 "#;
 
 fn command(placements: &[Placement]) -> Command {
     let mut script = format!(
-        "umask 022; kept={KEPT}; whitelist='{}'\n(umask 077; mkdir -p \"$kept\")\n{PLACE}",
+        "umask 022; kept={KEPT}; whitelist='{}'\n(umask 077; mkdir -p \"$kept\")\n{PLACE}all() {{ :\n",
         dst::ALLOWED.join(" ")
     );
     for Placement { item, path, mode } in placements {
@@ -197,6 +201,10 @@ fn command(placements: &[Placement]) -> Command {
             None => script.push_str(&format!("place {} {path} {mode:o}\n", store::path(&item.sha256))),
         }
     }
+    script.push_str(&format!(
+        "}}\nfresh= pass=first; all; [ -z \"$fresh\" ] || {{ {}; }}; pass=second; all\n",
+        settle("\"$kept\"")
+    ));
     // A unit file may be among them.
     script.push_str("systemctl daemon-reload 2>/dev/null || :\n");
     Command::sh("install files", script).timeout(Duration::from_secs(1800)).unchecked()
@@ -241,6 +249,40 @@ mod tests {
             "/opt/cni",
         ];
         assert_eq!(folders, expected.map(|path| format!("remove {path} if empty")));
+    }
+
+    #[test]
+    fn what_was_there_is_on_the_disk_before_ours_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().display().to_string();
+        let write = |path: &str, text: &str| {
+            let path = format!("{root}{path}");
+            std::fs::create_dir_all(path.rsplit_once('/').unwrap().0).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let paths = ["/usr/bin/a", "/usr/bin/b"];
+        let install = |text: &str| {
+            let item = Item::new(Arch::Amd64, Kind::Bin, "x", Digest::of(text.as_bytes()), 1);
+            write(&store::path(&item.sha256), text);
+            let item = Arc::new(item);
+            let place = |path: &&str| Placement { item: item.clone(), path: path.to_string(), mode: 0o755 };
+            let placements: Vec<Placement> = paths.iter().map(place).collect();
+            let script = command(&placements).script.replace("/usr/", &format!("{root}/usr/"));
+            let script = script.replace("/var/lib/eggo", &format!("{root}/var/lib/eggo"));
+            let fakes = format!("sync() {{ echo sync $(cat {root}/usr/bin/?); }}; chown() {{ :; }}");
+            let script = format!("set -eu; {fakes}; systemctl() {{ :; }}\n{script}");
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        write("/usr/bin/a", "users\n");
+        assert_eq!(install("ours"), "sync users\nchanged\nchanged\n");
+        let kept =
+            |kind: &str| std::fs::read_to_string(format!("{root}{KEPT}/{kind}{root}/usr/bin/a")).unwrap();
+        assert_eq!(kept("original"), "users\n");
+        assert_eq!(install("newer"), "sync oursours\nchanged\nchanged\n", "the previous ones are kept");
+        assert_eq!((kept("original"), kept("previous")), ("users\n".into(), "ours".into()));
+        assert!(!std::path::Path::new(&format!("{root}/usr/bin/a.eggo-new")).exists());
     }
 
     #[test]

@@ -9,6 +9,12 @@ use bytes::Bytes;
 /// no former one is kept.
 pub const KEPT: &str = "/var/lib/eggo/kept";
 
+/// Shell: what was written to the file system of `path` is on its disk. A rename can get there before the
+/// content that it names: after a power cut an empty file would go for the user's.
+pub fn settle(path: &str) -> String {
+    format!("sync -f {path} 2>/dev/null || sync")
+}
+
 /// A file to be put on a node.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteFile {
@@ -56,22 +62,25 @@ impl std::fmt::Debug for RemoteFile {
     }
 }
 
-/// `place INDEX PATH MODE OWNER`: compares, keeps what was there before us, copies beside, renames.
+/// `place INDEX PATH MODE OWNER` compares; the first time it keeps what was there before us, the second time it
+/// copies beside and renames.
 const PLACE: &str = r#"
 place() {
   new=$work/$1 path=$2 mode=$3 owner=$4
   if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$new" "$path" &&
-     [ "$(stat -c '%a %U:%G' "$path")" = "$mode $owner" ]; then echo same; return; fi
+     [ "$(stat -c '%a %U:%G' "$path")" = "$mode $owner" ]; then [ $pass = first ] || echo same; return; fi
+  if [ $pass = first ]; then keep; return; fi
   mkdir -p "${path%/*}"
-  if [ ! -e "$kept/original$path" ] && [ ! -L "$kept/original$path" ] && [ ! -e "$kept/absent$path" ]; then
-    if [ -e "$path" ] || [ -L "$path" ]; then
-      mkdir -p "$kept/original${path%/*}"
-      rm -rf "$kept/original$path.new"; cp -a "$path" "$kept/original$path.new"
-      mv -f "$kept/original$path.new" "$kept/original$path"
-    else mkdir -p "$kept/absent${path%/*}"; : > "$kept/absent$path"; fi
-  fi
   cp "$new" "$path.eggo-new"; chown "$owner" "$path.eggo-new"; chmod "$mode" "$path.eggo-new"
   mv -fT "$path.eggo-new" "$path"; echo changed
+}
+keep() {
+  if [ -e "$kept/original$path" ] || [ -L "$kept/original$path" ] || [ -e "$kept/absent$path" ]; then return; fi
+  if [ -e "$path" ] || [ -L "$path" ]; then
+    mkdir -p "$kept/original${path%/*}"
+    rm -rf "$kept/original$path.new"; cp -a "$path" "$kept/original$path.new"
+    mv -f "$kept/original$path.new" "$kept/original$path"; fresh=yes
+  else mkdir -p "$kept/absent${path%/*}"; : > "$kept/absent$path"; fi
 }
 "#;
 
@@ -79,7 +88,7 @@ pub(super) fn command(files: &[RemoteFile]) -> Command {
     let mut script = format!(
         "umask 077; kept={KEPT}; mkdir -p \"$kept\"\n\
          work=$(mktemp -d \"$kept/work.XXXXXX\"); trap 'rm -rf \"$work\"' EXIT; trap 'exit 1' HUP INT PIPE TERM\n\
-         tar -x -C \"$work\" -f - 2>&1 || {{ cat >/dev/null; exit 1; }}\numask 022\n{PLACE}"
+         tar -x -C \"$work\" -f - 2>&1 || {{ cat >/dev/null; exit 1; }}\numask 022\n{PLACE}all() {{ :\n"
     );
     let mut archive = tar::Builder::new(Vec::new());
     for (index, file) in files.iter().enumerate() {
@@ -92,6 +101,10 @@ pub(super) fn command(files: &[RemoteFile]) -> Command {
         let (path, owner) = (quote(&file.path), quote(&file.owner));
         script.push_str(&format!("place {index} {path} {:o} {owner}\n", file.mode));
     }
+    script.push_str(&format!(
+        "}}\nfresh= pass=first; all; [ -z \"$fresh\" ] || {{ {}; }}; pass=second; all\n",
+        settle("\"$kept\"")
+    ));
     let archive = archive.into_inner().expect("writing to memory does not fail");
     let title = match files {
         [one] => format!("write {}", one.path),
@@ -116,4 +129,42 @@ pub(super) fn parse(host: &str, files: &[RemoteFile], output: &Output) -> Result
         return Err(RemoteError::answer(host, "write files", reason));
     }
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::Stdin;
+    use std::io::Write as _;
+    use std::process::{Command as Process, Stdio};
+
+    #[test]
+    fn what_was_there_is_on_the_disk_before_ours_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let write = |files: &[(&str, &str)]| {
+            let files: Vec<RemoteFile> =
+                files.iter().map(|(name, text)| RemoteFile::new(at(name), text.to_string())).collect();
+            let Command { script, stdin: Stdin::Bytes(archive), .. } = command(&files) else { panic!() };
+            let sync =
+                format!("sync() {{ echo \"sync $(cat {} {})\"; }}; chown() {{ :; }}", at("a"), at("b"));
+            let script = format!("set -eu; {sync}\n{script}").replace(KEPT, &at("kept"));
+            let mut child = Process::new("sh");
+            child.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = child.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(&archive).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success());
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(write(&[("new", "ours")]), "changed\n", "nothing was there");
+        std::fs::write(at("a"), "users").unwrap();
+        std::fs::write(at("b"), "too").unwrap();
+        let ours = [("a", "ours"), ("b", "ours"), ("c", "ours")];
+        assert_eq!(write(&ours), "sync userstoo\nchanged\nchanged\nchanged\n", "once for all");
+        let kept = std::fs::read_to_string(format!("{}/original{}", at("kept"), at("a"))).unwrap();
+        assert_eq!(kept, "users");
+        assert_eq!(std::fs::read_to_string(at("a")).unwrap(), "ours");
+        assert_eq!(write(&[("a", "newer")]), "changed\n", "of ours none is kept");
+    }
 }

@@ -16,7 +16,7 @@ pub mod runtimes;
 
 pub use command::{Command, Output, Stdin, Who};
 pub use error::RemoteError;
-pub use files::{KEPT, RemoteFile, Written};
+pub use files::{KEPT, RemoteFile, Written, settle};
 pub use quote::{quote, words};
 
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 //! Folders that the cluster's programs fill, on disks that may be the user's own.
 
-use super::{KEPT, words};
+use super::{KEPT, settle, words};
 
 /// Where a node notes what was mounted before the cluster came.
 fn noted() -> String {
@@ -10,8 +10,9 @@ fn noted() -> String {
 /// Shell: makes that note, once.
 pub fn note() -> String {
     let noted = noted();
+    let settle = settle(&format!("{noted}.new"));
     format!(
-        "[ -e {noted} ] || {{ mkdir -p {KEPT}; cut -d' ' -f2 /proc/mounts > {noted}.new; mv {noted}.new {noted}; }}"
+        "[ -e {noted} ] || {{ mkdir -p {KEPT}; cut -d' ' -f2 /proc/mounts > {noted}.new; {settle}; mv {noted}.new {noted}; }}"
     )
 }
 

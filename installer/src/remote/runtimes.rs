@@ -1,6 +1,6 @@
 //! Container runtimes that a node had before the cluster came: they are the user's, and stay so.
 
-use super::KEPT;
+use super::{KEPT, settle};
 
 /// Where a node notes them: a line for each, and one for each of their units that was enabled or active.
 fn noted() -> String {
@@ -11,13 +11,15 @@ fn noted() -> String {
 /// Stopped runtimes count as well: their data is the user's all the same.
 pub fn note() -> String {
     let noted = noted();
+    let settle = settle(&format!("{noted}.new"));
     format!(
         "[ -e {noted} ] || {{ mkdir -p {KEPT}; for r in docker containerd isulad; do\n\
          found=; for u in $r.socket $r.service; do\n\
          case $(systemctl is-enabled $u 2>/dev/null) in enabled*) found=yes; echo \"enabled $u\" ;; esac\n\
          if systemctl -q is-active $u; then found=yes; echo \"active $u\"; fi; done\n\
          if ls -A /var/lib/$r 2>/dev/null | grep -qvx lost+found; then found=yes; fi\n\
-         [ -z \"$found\" ] || echo $r; done > {noted}.new; mv -f {noted}.new {noted}; }}"
+         [ -z \"$found\" ] || echo $r; done > {noted}.new\n\
+         {settle}; mv -f {noted}.new {noted}; }}"
     )
 }
 
