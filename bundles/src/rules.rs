@@ -128,6 +128,9 @@ pub fn check(index: &Index) -> Result<(), BadIndex> {
             return Err(at(BadItem::ForeignArch(item.arch)));
         }
     }
+    if let Some(sbom) = index.sbom.as_ref().filter(|sbom| sbom.size > LARGEST_ITEM) {
+        return Err(BadIndex::Item { path: entries::SBOM.into(), why: BadItem::TooLarge(sbom.size) });
+    }
     check_neighbours(&index.items)?;
     check_images(index)?;
     check_carried(index)
@@ -337,6 +340,13 @@ mod tests {
         assert!(problem(vec![item("amd64/file/b", b""), a.clone()]).contains("wrong place"));
         let lie = Item { size: 9, ..item("amd64/file/b", b"") };
         assert!(problem(vec![a, lie]).contains("another size in `amd64/file/a`"));
+    }
+
+    #[test]
+    fn no_bill_of_materials_is_endless() {
+        let sbom = crate::index::Sbom { size: u64::MAX, sha256: Digest::of(b"") };
+        let index = Index { sbom: Some(sbom), ..index(Vec::new()) };
+        assert!(check(&index).unwrap_err().to_string().starts_with("entry `sbom.spdx.json`"));
     }
 
     #[test]

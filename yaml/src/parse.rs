@@ -116,13 +116,21 @@ impl<'a> Loader<'a> {
         let said = marker.line().saturating_sub(2);
         let lines = self.text.lines().enumerate().skip(said).take(marker.line() - said);
         let unspaced = lines.filter_map(|(number, line)| without_space(number + 1, line)).last();
-        let missing = || self.missing_colon(error.info(), marker.line());
+        let missing = || self.missing_colon(error.info(), marker.line(), line.chars().take(marker.col()));
         crate::slashes::in_broken_text(self.text).or(unspaced).or_else(missing).unwrap_or(problem)
     }
 
     /// A key without its colon is a text to YAML, which complains only where the next key begins.
-    fn missing_colon(&self, said: &str, line: usize) -> Option<Problem> {
-        if !["simple key expect ':'", "mapping values are not allowed in this context"].contains(&said) {
+    /// Where it complains about a second `:` of that key's line (`before` has the first one), the lines above are innocent.
+    fn missing_colon(
+        &self,
+        said: &str,
+        line: usize,
+        mut before: impl Iterator<Item = char>,
+    ) -> Option<Problem> {
+        if !["simple key expect ':'", "mapping values are not allowed in this context"].contains(&said)
+            || before.any(|character| character == ':')
+        {
             return None;
         }
         let above = self.text.lines().enumerate().take(line.saturating_sub(1));
@@ -344,6 +352,7 @@ mod tests {
         assert!(refused("network\n  podcidr: x\n").contains("f.yaml:1:1: no `:` behind `network`"));
         assert!(refused("a: 1\nlast x\n").contains("f.yaml:2:1: no `:` behind `last`"));
         assert!(refused("a: b: c\n").contains("not allowed in this context"));
+        assert!(refused("a:\n- calico\nb: c: d\n").starts_with("f.yaml:3:"), "the list above is innocent");
         assert!(refused("a: !x {}\n").contains("tag `!x` is not allowed"));
         assert_eq!(parse("f", b"a: !!str 1\n").unwrap().get("a").unwrap().as_str(), Some("1"));
     }

@@ -1,7 +1,7 @@
 //! Takes bundles apart and puts them together again, with whatever an attacker likes to change.
 //!
-//! Written from `docs/format.md` alone, on other crates than the real writer: that it gives
-//! the real reader acceptable bundles shows that the document suffices.
+//! Framing, table and footer are written from `docs/format.md`, on other crates than the real writer's: that the real
+//! reader accepts them shows that the page and the code say the same.
 
 use eggo_bundles::Index;
 use flate2::{Compression, Crc, write::GzEncoder};

@@ -97,15 +97,19 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
     let (sender, mut pieces) = mpsc::channel::<Bytes>(16);
     let fetch = Command::sh("fetch the snapshot", format!("cat {SNAPSHOT}; rm -f {SNAPSHOT}"));
     let fetching = node.remote.run(fetch.secret().once().timeout(LIMIT).stdout_to(sender));
-    let writing = async {
+    // It owns the receiver: once it has failed, the node is not left waiting for somebody who takes more.
+    let writing = async move {
         while let Some(piece) = pieces.recv().await {
             file.write_all(&piece)?;
         }
         file.sync_all()
     };
     let (fetched, written) = futures::join!(fetching, writing);
+    if let Err(error) = written {
+        let _ = fs::remove_file(&new);
+        return Err(io(&new, error));
+    }
     fetched?;
-    written.map_err(|error| io(&new, error))?;
     let mut file = File::open(&new).map_err(|error| io(&new, error))?;
     let (found, size) = Digest::of_reader(&mut file).map_err(|error| io(&new, error))?;
     if found != digest {

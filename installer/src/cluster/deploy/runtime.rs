@@ -167,7 +167,8 @@ mod tests {
     fn shim(folder: &Path, namespace: &str) -> Child {
         let program = folder.join(name());
         if !program.exists() {
-            std::fs::copy("/bin/sh", &program).unwrap();
+            // Not by this process: another test's child could still hold the file open for writing.
+            assert!(Command::new("cp").arg("/bin/sh").arg(&program).status().unwrap().success());
         }
         let ready = folder.join(namespace);
         let script = format!("sleep 600 & echo $! > {0}.new; mv {0}.new {0}; wait", ready.display());
