@@ -184,7 +184,9 @@ impl Site {
             }
         }
         self.settle(&mut deploy);
-        if let Value::Object(more) = ready::parse(more) {
+        if !more.is_empty()
+            && let Value::Object(more) = ready::parse(more)
+        {
             deploy.as_object_mut().expect("a mapping").extend(more);
         }
         fs::write(self.path("deploy.yaml"), deploy.to_string()).expect("a deploy.yaml");
