@@ -295,6 +295,9 @@ impl Stream {
         }
         self.content.truncate(self.inflate.total_out() as usize);
         let Some(trailer) = self.exactly::<TRAILER>()? else { return Ok(Err(BadMember::Short)) };
+        if self.length > LONGEST {
+            return Ok(Err(BadMember::Length));
+        }
         if let Err(bad) = check_trailer(&trailer, &self.content) {
             return Ok(Err(bad));
         }
