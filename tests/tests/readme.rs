@@ -152,6 +152,21 @@ fn help(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// What it shows of the demo is out of a whole run: `scripts/demo 2>&1 | tee docs/demo.txt`.
+#[test]
+fn the_run_that_is_shown_was_recorded() {
+    let recorded = fs::read_to_string(project().join("docs/demo.txt")).expect("a recorded run");
+    let mut recorded = recorded.lines();
+    let page = page();
+    let shown = page.split("```").skip(1).step_by(2).find(|block| block.starts_with("\n$ "));
+    for line in shown.expect("a run").lines().filter(|line| !["", "…"].contains(line)) {
+        assert!(
+            recorded.any(|other| other == line),
+            "`{line}` is not in docs/demo.txt, or not in this order"
+        );
+    }
+}
+
 #[test]
 fn the_release_is_named_as_it_is_made() {
     let name = format!("eggo-{}-linux-x86_64.tar.gz", env!("CARGO_PKG_VERSION"));
