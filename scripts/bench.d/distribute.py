@@ -38,11 +38,15 @@ def rows(bench):
 
 def names():
     few = [f"distribute to {count}" for count in TARGETS] + [f"distribute to {count}, rsync" for count in TARGETS]
-    return [*few, again_name(), many_name()]
+    return [*few, copies_name(), again_name(), many_name()]
 
 
 def again_name():
     return f"distribute again to {max(TARGETS)}"
+
+
+def copies_name():
+    return f"distribute to {max(TARGETS)}, against copies"
 
 
 def many_name():
@@ -57,6 +61,9 @@ def few_rows(bench, program, farm, load):
         rsync = f"{farm.empty(targets)}; {farm.each(targets, farm.rsync(load.bundle))}; {farm.each(targets, farm.unpack())}"
         bench.row(f"distribute to {count}", against="`scp` and `tar xzf`", ours=ours, theirs=scp, limit=0.5)
         bench.row(f"distribute to {count}, rsync", against="`rsync` and `tar xzf`", ours=ours, theirs=rsync, limit=0.5)
+    # Without unpacking they have only begun: for comparison.
+    copies = f"{farm.empty(targets)}; {farm.each(targets, farm.scp(load.bundle))}"
+    bench.row(copies_name(), against="`scp` alone", ours=ours, theirs=copies, limit=None)
     command = lambda count: f"{farm.empty(farm.first(count))}; {load.sent(program, farm, farm.first(count))}"
     bench.growth("twice the nodes: distribute", command(TARGETS[-2]), command(TARGETS[-1]))
     targets = farm.first(max(TARGETS))
