@@ -201,6 +201,7 @@ pub(super) async fn judge(
             })
         })
         .collect();
+    preflight::check_archs(plan, &**source)?;
     let heads = Heads::read(plan, &**source)?;
     let circumstances = Circumstances { config, state, heads: &heads };
     Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)

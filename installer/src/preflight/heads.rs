@@ -72,7 +72,7 @@ fn parsed(item: &Item, content: &mut dyn io::Read) -> Option<Head> {
 }
 
 /// What a delta leaves to its parent cannot be read, and need not be where nodes have it.
-fn unless_damaged(error: io::Error) -> io::Result<Option<Head>> {
+pub(super) fn unless_damaged<T>(error: io::Error) -> io::Result<Option<T>> {
     let bundle = error.get_ref().and_then(|error| error.downcast_ref::<eggo_bundles::Error>());
     if bundle.is_some_and(eggo_bundles::Error::is_untrusted) { Err(error) } else { Ok(None) }
 }

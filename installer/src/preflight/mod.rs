@@ -1,6 +1,7 @@
 //! Whether the nodes are fit: every check on every node, all findings in one table, then a decision.
 //! Each check can be ignored by its name. Nothing here changes a node.
 
+mod archs;
 mod budget;
 mod checks;
 mod heads;
@@ -8,6 +9,7 @@ mod reach;
 mod rehearsal;
 mod this_machine;
 
+pub use archs::check as check_archs;
 pub use budget::{Need, budget};
 pub use checks::Found;
 pub use heads::Heads;

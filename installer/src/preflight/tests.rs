@@ -215,21 +215,52 @@ impl crate::distribute::Source for Unreadable {
     }
 }
 
-#[test]
-fn a_damaged_package_refuses_the_bundle_before_any_node_is_asked() {
+/// A plan that brings one item to one node.
+fn plan_with(kind: &str, path: &str) -> crate::plan::Plan {
     let item: eggo_bundles::Item = serde_json::from_value(serde_json::json!({
-        "path": "amd64/pkg/a_1.deb", "arch": "amd64", "kind": "pkg", "name": "a", "version": "1",
+        "path": path, "arch": "amd64", "kind": kind, "name": "a", "version": "1",
         "size": 1, "sha256": eggo_bundles::Digest::of(b"a"),
     }))
     .unwrap();
     let mut node = Nodes::new().plans.remove(0);
     node.items = vec![crate::plan::Wanted { item: Arc::new(item), dst: None }];
-    let plan = crate::plan::Plan {
+    crate::plan::Plan {
         cluster: "one".into(),
         nodes: vec![node],
         addons: Vec::new(),
         network_without_addon: None,
-    };
+    }
+}
+
+/// A bundle with nothing but the front of a program for this machine.
+struct Program(u8);
+
+impl crate::distribute::Source for Program {
+    fn read(&self, _: &eggo_bundles::Item) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+        let mut front = b"\x7fELF\x02\x01\x01".to_vec();
+        front.resize(64, 0);
+        (front[16], front[18]) = (2, self.0);
+        Ok(Box::new(std::io::Cursor::new(front)))
+    }
+}
+
+#[test]
+fn content_for_another_arch_refuses_the_bundle_before_any_node_is_asked() {
+    const AMD64: u8 = 62;
+    const ARM64: u8 = 183;
+    for (kind, path) in [("bin", "amd64/bin/kubelet"), ("dir", "amd64/dir/cni/bridge")] {
+        let plan = plan_with(kind, path);
+        check_archs(&plan, &Program(AMD64)).unwrap();
+        let report = eggo_terminal::Report::from(check_archs(&plan, &Program(ARM64)).unwrap_err());
+        assert_eq!(report.exit, eggo_terminal::Exit::Untrusted);
+        assert!(report.message.contains(path) && report.message.contains("for arm64"), "{}", report.message);
+    }
+    check_archs(&plan_with("file", "amd64/file/firmware"), &Program(ARM64)).unwrap();
+}
+
+#[test]
+fn a_damaged_package_refuses_the_bundle_before_any_node_is_asked() {
+    let plan = plan_with("pkg", "amd64/pkg/a_1.deb");
     let damaged = Unreadable(|| eggo_bundles::Error::NotABundle { path: "b.tar.gz".into() });
     let report = eggo_terminal::Report::from(Heads::read(&plan, &damaged).unwrap_err());
     assert_eq!(report.exit, eggo_terminal::Exit::Untrusted);
