@@ -158,12 +158,13 @@ async fn a_rehearsal_sends_stubs_and_links_and_tells_the_refusal() {
 /// A connection is lost in the middle, and the command runs again while the transaction goes on.
 #[test]
 fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
+    // Not by this process: another test's child could still hold the file open for writing.
     let program = |name: &str, text: &str| {
-        std::fs::write(at(name), format!("#!/bin/sh\n{text}\n")).unwrap();
-        std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+        let written = std::process::Command::new("sh").args(["-c", write, &at(name), text]).status();
+        assert!(written.unwrap().success());
     };
     let policy = at("policy-rc.d");
     ["dpkg", "systemctl"].iter().for_each(|name| program(name, ":"));
@@ -183,17 +184,18 @@ fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() 
     ] {
         let install = vec![item("a", "1", extension, &[])];
         let transaction = Transaction { manager, install, new: Vec::new(), kept: Vec::new() };
-        let run = || {
+        let run = |number: usize| {
             let command = scripts::install(&transaction);
             let script = command.script.replace(crate::store::ROOT, &at("."));
             let script = script.replace("/usr/sbin/policy-rc.d", &policy);
             let script = format!("PATH={}:$PATH; set -eu\n{script}", at("."));
             let crate::remote::Stdin::Bytes(links) = command.stdin else { panic!() };
-            std::fs::write(at("links"), links).unwrap();
-            let stdin = std::fs::File::open(at("links")).unwrap();
+            let links_file = at(&format!("links-{number}"));
+            std::fs::write(&links_file, links).unwrap();
+            let stdin = std::fs::File::open(links_file).unwrap();
             std::process::Command::new("sh").args(["-c", &script]).stdin(stdin).spawn().unwrap()
         };
-        for mut child in [run(), run()] {
+        for mut child in [run(1), run(2)] {
             assert!(child.wait().unwrap().success());
         }
         assert_eq!(std::fs::read_to_string(at("log")).unwrap(), expected);

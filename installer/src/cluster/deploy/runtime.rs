@@ -161,7 +161,7 @@ fn end_containers(shims: &str, namespace: Option<&str>) -> String {
 mod tests {
     use super::*;
     use std::path::Path;
-    use std::process::{Child, Command};
+    use std::process::{Child, Command, Stdio};
 
     /// A process that looks like a shim, with a container below it. Nobody else's has its name.
     fn shim(folder: &Path, namespace: &str) -> Child {
@@ -172,7 +172,10 @@ mod tests {
         }
         let ready = folder.join(namespace);
         let script = format!("sleep 600 & echo $! > {0}.new; mv {0}.new {0}; wait", ready.display());
-        let child = Command::new(&program).args(["-c", &script, "-namespace", namespace]).spawn().unwrap();
+        // Whatever becomes of this test, nobody waits for the end of its output.
+        let mut command = Command::new(&program);
+        command.args(["-c", &script, "-namespace", namespace]).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
         while !ready.exists() {
             std::thread::yield_now();
         }
