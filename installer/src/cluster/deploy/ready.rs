@@ -54,7 +54,9 @@ pub async fn wait(cluster: &Cluster, names: &[&str], limit: Duration) -> Result<
             (_, Some(condition)) if condition["status"] == "True" => continue,
             (_, condition) => {
                 let message = condition.and_then(|condition| condition["message"].as_str());
-                Report::new("it is not Ready").note(message.unwrap_or("its kubelet has not said why"))
+                Report::new("it is not Ready")
+                    .note(message.unwrap_or("its kubelet has not said why"))
+                    .note("`journalctl -u kubelet` there says more; `systemctl restart kubelet` may mend it")
             }
         };
         failures.push(Failure { node: name.to_string(), report });
