@@ -25,6 +25,23 @@ pub trait Shelf: Send + Sync {
     fn images(&self) -> Vec<String>;
 }
 
+/// No bundle is at hand.
+pub struct Bare;
+
+impl Shelf for Bare {
+    fn addon(&self, _name: &str) -> Result<Option<String>, Report> {
+        Ok(None)
+    }
+
+    fn file(&self, _name: &str, _arch: Arch) -> Result<Option<Vec<u8>>, Report> {
+        Ok(None)
+    }
+
+    fn images(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 /// A node of the cluster and the way to it.
 pub struct Node {
     pub host: config::Host,

@@ -4,11 +4,12 @@ use super::survey::on_this_machine;
 use super::{Access, kept};
 use crate::cleanup::{self, CleanupHooks};
 use crate::cluster::certs::{self, Line};
+use crate::cluster::context::Bare;
 use crate::cluster::delete;
 use crate::cluster::deploy::certificates::save_config;
 use crate::cluster::etcd_data::{self, Backup};
 use crate::cluster::status::{self, Status};
-use crate::cluster::{Cluster, Node, Shelf};
+use crate::cluster::{Cluster, Node};
 use crate::config::Config;
 use crate::events::Sink;
 use crate::hooks::Hooks;
@@ -16,7 +17,6 @@ use crate::journal::Journal;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::{Command, Host};
 use crate::run::Run;
-use eggo_bundles::Arch;
 use eggo_terminal::{Count, Exit, Report};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -129,21 +129,4 @@ fn not_reached(gone: &[Failure]) -> Report {
     report
         .exit(Exit::SomeHosts)
         .hinted("run it again when they are back, or with `--forget-gone` if they will not come back")
-}
-
-/// No bundle is at hand.
-struct Bare;
-
-impl Shelf for Bare {
-    fn addon(&self, _name: &str) -> Result<Option<String>, Report> {
-        Ok(None)
-    }
-
-    fn file(&self, _name: &str, _arch: Arch) -> Result<Option<Vec<u8>>, Report> {
-        Ok(None)
-    }
-
-    fn images(&self) -> Vec<String> {
-        Vec::new()
-    }
 }

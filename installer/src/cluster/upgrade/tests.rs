@@ -1,11 +1,11 @@
 use super::*;
-use crate::cluster::Shelf;
+use crate::cluster::context::Bare;
 use crate::config;
 use crate::events::Silent;
 use crate::journal::Journal;
 use crate::remote::fake::Fake;
 use crate::remote::{Command, Host};
-use eggo_bundles::{Arch, Digest};
+use eggo_bundles::Digest;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,20 +51,6 @@ fn master_node(name: &str) -> Fake {
 
 struct Nothing;
 
-impl Shelf for Nothing {
-    fn addon(&self, _: &str) -> Result<Option<String>, Report> {
-        Ok(None)
-    }
-
-    fn file(&self, _: &str, _: Arch) -> Result<Option<Vec<u8>>, Report> {
-        Ok(None)
-    }
-
-    fn images(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
 impl Install for Nothing {
     fn install<'a>(&'a self, node: &'a Node) -> Work<'a> {
         Box::pin(async {
@@ -94,7 +80,7 @@ pub(super) fn cluster(folder: &Path, deploy: &str, hosts: &[Arc<dyn Host>]) -> C
     });
     let nodes = nodes.collect();
     let run = Arc::new(Run::new(Journal::open(folder).unwrap(), Arc::new(Silent)));
-    Cluster::new(Arc::new(config), nodes, run, Arc::new(Nothing), folder.to_path_buf())
+    Cluster::new(Arc::new(config), nodes, run, Arc::new(Bare), folder.to_path_buf())
 }
 
 /// How the turn of the one master fails.
