@@ -60,7 +60,7 @@ fn has(component: Component, minor: u16, flag: &str, extra: &str) -> bool {
 fn real_programs_know_the_flags() {
     let cache = std::env::var_os("EGGO_LAB_CACHE").map(PathBuf::from);
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache/eggo-lab"))).unwrap();
-    for (version, minor) in [("1.20.2", 20), ("1.34.4", 34)] {
+    for (version, minor) in [("1.20.2", 20), ("1.36.3", 36)] {
         let programs = cache.join("kubernetes").join(version).join("amd64");
         if !programs.is_dir() || std::env::consts::ARCH != "x86_64" {
             println!("skipped: Kubernetes {version} is not built (scripts/lab kubernetes {version})");
@@ -221,11 +221,22 @@ fn containerd_s_settings_are_merged_key_by_key() {
     );
     probe.settings.insert("/etc/containerd/conf.d/bad.toml".into(), b"x = [".to_vec());
     assert!(containerd::files(&config, &probe).is_err());
+    probe.settings.remove("/etc/containerd/conf.d/bad.toml");
     // containerd 2 has other sections.
-    probe.settings.clear();
-    probe.programs.get_mut("containerd").unwrap().version = Some(Version::new(2, 1, 0));
-    let text = String::from_utf8(containerd::files(&config, &probe).unwrap()[0].content.to_vec()).unwrap();
-    assert!(text.contains("version = 3") && text.contains("pinned_images"), "{text}");
+    for (version, folders) in [((2, 0), "bin_dir = \"/opt/cni/bin\""), ((2, 4), "bin_dirs = [\"/opt/cni/bin\"]")] {
+        let mut probe = probe.clone();
+        probe.programs.get_mut("containerd").unwrap().version = Some(Version::new(version.0, version.1, 0));
+        let refused = containerd::files(&config, &probe).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "`/etc/containerd/conf.d/mine.toml` has containerd's settings in version 2, and its containerd takes version 3"
+        );
+        probe.settings.clear();
+        let text =
+            String::from_utf8(containerd::files(&config, &probe).unwrap()[0].content.to_vec()).unwrap();
+        assert!(text.contains("version = 3") && text.contains("pinned_images"), "{text}");
+        assert!(text.contains(folders), "{text}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub fn manifest(name: &str, release: Release, upstream: &Upstream) -> Value {
     manifest["addons"] = json!([]);
     packages(&mut manifest, release, upstream);
     // Debian's etcd is older than this helper.
-    list(&mut manifest, "binaries").retain(|item| item["name"] != "etcdutl");
+    list(&mut manifest, "binaries").retain(|item| release.etcd.is_some() || item["name"] != "etcdutl");
     for kind in ["binaries", "dirs"] {
         for item in list(&mut manifest, kind) {
             fetch_here(item, release, upstream);
@@ -113,12 +113,10 @@ fn fetch_here(item: &mut Value, release: Release, upstream: &Upstream) {
         item["url"] = format!("{}/release/{path}", upstream.http).into();
     } else if let Some(path) = url.strip_prefix("https://github.com/") {
         let name = path.split('/').nth(1).unwrap_or_default();
-        let version = match name {
-            "coredns" => release.coredns,
-            name => {
-                upstream.releases.get(name).unwrap_or_else(|| panic!("the lab has no release of `{name}`"))
-            }
-        };
+        let version = release
+            .of(name)
+            .or_else(|| upstream.releases.get(name).map(String::as_str))
+            .unwrap_or_else(|| panic!("the lab has no release of `{name}`"));
         item["version"] = version.into();
         item["url"] = format!("{}/github.com/{path}", upstream.http).into();
     }

@@ -21,16 +21,31 @@ pub struct Release {
     /// What it is upgraded to: the same programs under another name, which must be as long.
     pub next: &'static str,
     pub coredns: &'static str,
+    /// None: Debian's.
+    pub etcd: Option<&'static str>,
+    pub containerd: Option<&'static str>,
     /// As the names of the ready manifests have it.
     pub minor: &'static str,
 }
 
 /// Out of Debian's source.
-pub const DEBIANS: Release =
-    Release { kubernetes: "1.20.2", next: "1.20.3", coredns: "1.8.4", minor: "1.20" };
+pub const DEBIANS: Release = Release {
+    kubernetes: "1.20.2",
+    next: "1.20.3",
+    coredns: "1.8.4",
+    etcd: None,
+    containerd: None,
+    minor: "1.20",
+};
 /// From the Go module proxy.
-pub const CURRENT: Release =
-    Release { kubernetes: "1.34.4", next: "1.34.5", coredns: "1.12.4", minor: "1.34" };
+pub const CURRENT: Release = Release {
+    kubernetes: "1.36.3",
+    next: "1.36.4",
+    coredns: "1.14.2",
+    etcd: Some("3.6.8"),
+    containerd: Some("2.3.7"),
+    minor: "1.36",
+};
 
 impl Release {
     /// Debian's, or with `EGGO_TEST_KUBERNETES=current` the current one.
@@ -39,6 +54,25 @@ impl Release {
             Err(_) => DEBIANS,
             Ok("current") => CURRENT,
             Ok(other) => panic!("EGGO_TEST_KUBERNETES is `{other}`, and `current` is all it can be"),
+        }
+    }
+
+    /// Prints which of its companions is not built, if so.
+    fn built(&self) -> Option<()> {
+        built("coredns", self.coredns)?;
+        let of = |names: &[&str], version| names.iter().try_for_each(|name| built(name, version));
+        self.etcd.map_or(Some(()), |version| of(&["etcd", "etcdctl", "etcdutl"], version))?;
+        self.containerd
+            .map_or(Some(()), |version| of(&["containerd", "containerd-shim-runc-v2", "ctr"], version))
+    }
+
+    /// The version of a project's release on GitHub, where it is not the one that Debian has.
+    pub fn of(&self, project: &str) -> Option<&'static str> {
+        match project {
+            "coredns" => Some(self.coredns),
+            "etcd" => self.etcd,
+            "containerd" => self.containerd,
+            _ => None,
         }
     }
 
@@ -77,7 +111,7 @@ impl Site {
         for host in lab.hosts() {
             kubernetes(release.kubernetes, host.arch())?;
         }
-        built("coredns", release.coredns)?;
+        release.built()?;
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir_all(folder.path().join("home/.ssh")).expect("a home");
         fs::copy(lab.known_hosts(), folder.path().join("home/.ssh/known_hosts")).expect("known hosts");

@@ -81,7 +81,7 @@ fn the_guide_leads_to_a_cluster_of_both_archs() {
 }
 
 fn manifest(site: &Site) -> PathBuf {
-    site.path("manifests/debian-k8s-1.34.yaml")
+    site.path("manifests/debian-k8s-1.36.yaml")
 }
 
 /// The lab's addresses; somebody who says yes; images go with the rest.

@@ -26,7 +26,7 @@ spec:
 #[test]
 fn the_built_apiserver_takes_objects() {
     let Some(lab) = Lab::take(&[("a", Kind::DebAmd64)]) else { return };
-    let versions: Vec<_> = ["1.20.2", "1.34.4"]
+    let versions: Vec<_> = ["1.20.2", "1.36.3"]
         .into_iter()
         .filter_map(|version| Some((version, lab::kubernetes(version, "amd64")?)))
         .collect();

@@ -27,10 +27,10 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let desk = Self { folder: tempfile::tempdir().expect("a folder") };
-        let manifest = "name: kubernetes\nversion: 1.34.4\n\
+        let manifest = "name: kubernetes\nversion: 1.36.3\n\
             files: [{name: libnetfilter-conntrack3, path: settings, dst: /etc/kubernetes, roles: [worker]}]\n\
             binaries: [{name: kube-apiserver, path: \"elf-{arch}\", dst: /usr/bin, roles: [master]}]\n";
-        desk.write("manifests/debian-k8s-1.34.yaml", manifest.as_bytes());
+        desk.write("manifests/debian-k8s-1.36.yaml", manifest.as_bytes());
         desk.write("manifests/settings", b"a file");
         for (arch, machine, tarball) in
             [("amd64", 62, "packages-x86.tar.gz"), ("arm64", 183, "packages-arm.tar.gz")]

@@ -19,7 +19,7 @@ pub struct BadVersion(pub String);
 
 /// The oldest and newest minor version of Kubernetes whose flags are known here.
 pub const OLDEST: u16 = 20;
-pub const NEWEST: u16 = 35;
+pub const NEWEST: u16 = 36;
 
 impl Version {
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {

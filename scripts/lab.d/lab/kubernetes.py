@@ -18,7 +18,7 @@ from .settings import ARCHS, cache, jobs
 
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
 DEBIAN_VERSION = "1.20.2"
-CURRENT_VERSION = "1.34.4"  # the last ones whose kubelet runs on cgroup v1 without being asked to
+CURRENT_VERSION = "1.36.3"
 
 
 def programs(version, arch):
@@ -131,7 +131,10 @@ class Companion:
 
 COMPANIONS = [
     Companion("coredns", "1.8.4", "github.com/coredns/coredns"),  # the last ones that ask a 1.20 for endpoints as it knows them
-    Companion("coredns", "1.12.4", "github.com/coredns/coredns"),
+    Companion("coredns", "1.14.2", "github.com/coredns/coredns"),
+    *(Companion(name, "2.3.7", "github.com/containerd/containerd/v2", f"/cmd/{name}") for name in ("containerd", "containerd-shim-runc-v2", "ctr")),
+    Companion("etcd", "3.6.8", "go.etcd.io/etcd/server/v3"),
+    *(Companion(name, "3.6.8", f"go.etcd.io/etcd/{name}/v3") for name in ("etcdctl", "etcdutl")),
     Companion("flanneld", "0.26.7", "github.com/flannel-io/flannel", c=("amd64",)),
     Companion("flannel", "0.9.1", "github.com/containernetworking/plugins", "/plugins/meta/flannel"),  # flannel's CNI plugin
 ]

@@ -18,7 +18,14 @@ pub fn files(config: &Config, probe: &Probe) -> Result<Vec<RemoteFile>, RuntimeE
     for (name, text) in user_settings(config, probe) {
         let parsed: Table = text
             .parse()
-            .map_err(|error: toml::de::Error| RuntimeError::Toml(name, error.message().into()))?;
+            .map_err(|error: toml::de::Error| RuntimeError::Toml(name.clone(), error.message().into()))?;
+        // Sections have other names in other versions: what is said in one would be lost in the other.
+        let version = |table: &Table| table.get("version").and_then(Value::as_integer);
+        if let (Some(theirs), Some(ours)) = (version(&parsed), version(&table))
+            && theirs != ours
+        {
+            return Err(RuntimeError::Settings { name, theirs, ours });
+        }
         merge(&mut table, parsed);
     }
     let text = format!(
@@ -47,7 +54,7 @@ pub fn user_cgroup_driver(config: &Config, probe: &Probe) -> Option<CgroupDriver
 }
 
 fn ours(config: &Config, probe: &Probe) -> Table {
-    let newer = probe.version("containerd").is_some_and(|version| version.major >= 2);
+    let version = probe.version("containerd").map_or((1, 0), |version| (version.major, version.minor));
     let systemd = cgroup_driver(config, probe) == CgroupDriver::Systemd;
     let mut table = Table::new();
     let pause = Value::from(config.runtime.pause_image.as_str());
@@ -63,11 +70,15 @@ fn ours(config: &Config, probe: &Probe) -> Table {
     };
     let certs = || Value::from(CERTS);
     let has_registries = !registries(config).is_empty();
-    if newer {
+    if version >= (2, 0) {
         let (images, runtime) = ("io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime");
         set(&["version"], Value::Integer(3));
         set(&["plugins", images, "pinned_images", "sandbox"], pause);
-        set(&["plugins", runtime, "cni", "bin_dir"], bin_dir.into());
+        // A list since 2.1; 2.4 knows nothing else.
+        match version >= (2, 1) {
+            true => set(&["plugins", runtime, "cni", "bin_dirs"], vec![bin_dir].into()),
+            false => set(&["plugins", runtime, "cni", "bin_dir"], bin_dir.into()),
+        }
         set(&["plugins", runtime, "cni", "conf_dir"], paths::CNI_CONFIG.into());
         set(
             &["plugins", runtime, "containerd", "runtimes", "runc", "runtime_type"],

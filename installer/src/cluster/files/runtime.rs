@@ -33,6 +33,8 @@ pub enum RuntimeError {
     NoDockershim(Version),
     #[error("`{0}` is not valid TOML: {1}")]
     Toml(String, String),
+    #[error("`{name}` has containerd's settings in version {theirs}, and its containerd takes version {ours}")]
+    Settings { name: String, theirs: i64, ours: i64 },
     #[error("`{0}` is not a JSON object: {1}")]
     Json(String, String),
 }
@@ -41,7 +43,10 @@ impl RuntimeError {
     pub fn hint(&self) -> Option<String> {
         match self {
             RuntimeError::NoDockershim(_) => Some("set `runtime: containerd` in deploy.yaml".into()),
-            _ => None,
+            RuntimeError::Settings { ours, .. } => Some(format!(
+                "write them for `version = {ours}`: `containerd config migrate` shows what sections are called there"
+            )),
+            RuntimeError::Toml(..) | RuntimeError::Json(..) => None,
         }
     }
 }

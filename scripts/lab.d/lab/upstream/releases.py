@@ -1,5 +1,5 @@
 """What projects publish on GitHub, laid out as there: etcd, containerd, runc and CNI plugins out of Debian's packages, and
-the coredns that the lab built. Versions are those of what is really inside."""
+the coredns, etcd and containerd that the lab built. Versions are those of what is really inside."""
 
 import gzip
 import json
@@ -29,13 +29,14 @@ def folder():
     """The folder that stands for github.com; made when the cache lacks it."""
     with rootfs.locked("upstream-releases"):
         debs = {arch: packages(arch) for arch in ARCHS}
-        dns = kubernetes.companions("coredns")
-        path = cache("upstream", "releases-" + rootfs.digest(RECIPE, sorted(map(str, debs.items())), [one.version for one in dns]))
+        own = [one for one in kubernetes.companions() if one.name in OWN]
+        path = cache("upstream", "releases-" + rootfs.digest(RECIPE, sorted(map(str, debs.items())), [(one.name, one.version) for one in own]))
         if not os.path.isdir(path):
             say("upstream: packing releases as their projects do")
             part = tempfile.mkdtemp(prefix="releases-", dir=os.path.dirname(path))
             for arch in ARCHS:
-                pack(part, arch, debs[arch], dns)
+                pack(part, arch, debs[arch])
+                pack_own(part, arch, own)
             with open(os.path.join(part, "versions.json"), "w") as file:
                 json.dump({project: version(paths[0]) for project, paths in debs[ARCHS[0]].items()}, file)
             os.chmod(part, 0o755)
@@ -59,23 +60,49 @@ def version(deb):
     return re.match(r"[\d.]*\d", os.path.basename(deb).split("_")[1].replace("%3a", ":").split(":")[-1])[0]
 
 
-def pack(root, arch, debs, dns):
+def pack(root, arch, debs):
     number = {project: version(paths[0]) for project, paths in debs.items()}
     with tempfile.TemporaryDirectory() as files:
         for paths in debs.values():
             for deb in paths:
                 run("dpkg-deb", "-x", deb, files)
         programs = lambda *names: {name: os.path.join(files, "usr/bin", name) for name in names}
-        etcd = f"etcd-v{number['etcd']}-linux-{arch}"
-        archive(place(root, "etcd-io/etcd", number["etcd"], f"{etcd}.tar.gz"), programs("etcd", "etcdctl"), f"{etcd}/")
-        name = f"containerd-static-{number['containerd']}-linux-{arch}.tar.gz"
-        archive(place(root, "containerd/containerd", number["containerd"], name), programs("containerd", "containerd-shim-runc-v2", "ctr"), "bin/")
+        etcd(root, arch, number["etcd"], programs("etcd", "etcdctl"))
+        containerd(root, arch, number["containerd"], programs("containerd", "containerd-shim-runc-v2", "ctr"))
         shutil.copyfile(os.path.join(files, "usr/sbin/runc"), place(root, "opencontainers/runc", number["runc"], f"runc.{arch}"))
         plugins = os.path.join(files, "usr/lib/cni")
         name = f"cni-plugins-linux-{arch}-v{number['plugins']}.tgz"
         archive(place(root, "containernetworking/plugins", number["plugins"], name), {name: os.path.join(plugins, name) for name in os.listdir(plugins)}, "./")
-    for one in dns:
-        archive(place(root, "coredns/coredns", one.version, f"coredns_{one.version}_linux_{arch}.tgz"), {"coredns": one.path(arch)}, "")
+
+
+def pack_own(root, arch, companions):
+    """What the lab built, by the release that it belongs to."""
+    built = {}
+    for one in companions:
+        built.setdefault((OWN[one.name], one.version), {})[one.name] = one.path(arch)
+    for (pack, version), programs in built.items():
+        pack(root, arch, version, programs)
+
+
+def coredns(root, arch, version, programs):
+    archive(place(root, "coredns/coredns", version, f"coredns_{version}_linux_{arch}.tgz"), programs, "")
+
+
+def etcd(root, arch, version, programs):
+    name = f"etcd-v{version}-linux-{arch}"
+    archive(place(root, "etcd-io/etcd", version, f"{name}.tar.gz"), programs, f"{name}/")
+
+
+def containerd(root, arch, version, programs):
+    archive(place(root, "containerd/containerd", version, f"containerd-static-{version}-linux-{arch}.tar.gz"), programs, "bin/")
+
+
+# a program that the lab builds: the release that it is part of
+OWN = {
+    "coredns": coredns,
+    "etcd": etcd, "etcdctl": etcd, "etcdutl": etcd,
+    "containerd": containerd, "containerd-shim-runc-v2": containerd, "ctr": containerd,
+}
 
 
 def place(root, project, version, name):
