@@ -76,6 +76,7 @@ fn the_guide_leads_to_a_cluster_of_both_archs() {
     let lines = |text: &str| text.lines().map(str::to_string).collect::<BTreeSet<String>>();
     let differing: Vec<String> = lines(&before).symmetric_difference(&lines(&after)).cloned().collect();
     assert!(differing.is_empty(), "cleanup leaves traces: {differing:?}");
+    assert_eq!(site.host("m1").exec("ls -d /run/eggo /var/lib/eggo 2>/dev/null || true"), "");
     let told = run(site.install(&["status"]));
     assert_eq!(told.status.code(), Some(1), "no cluster any more");
 }

@@ -1,15 +1,15 @@
 //! A node may be the machine that we run on: undoing what was done there must not remove the
 //! cluster's own state, on which the undoing itself depends.
 
-use crate::cluster::paths;
+use crate::cluster::{kubectl, paths};
 use crate::journal::{Entry, Undo};
 use crate::store::ROOT;
 use eggo_terminal::Report;
 use std::path::{Path, PathBuf};
 
 /// Folders that go as a whole when a node is cleaned up.
-const REMOVED: [&str; 5] =
-    [ROOT, paths::KUBERNETES, paths::ETCD_DATA, "/var/lib/kubelet", "/var/lib/containerd"];
+const REMOVED: [&str; 6] =
+    [ROOT, kubectl::FOLDER, paths::KUBERNETES, paths::ETCD_DATA, "/var/lib/kubelet", "/var/lib/containerd"];
 
 /// The folder that a cleanup would remove with `state` in it, if this machine were a node.
 pub fn removed_folder(state: &Path) -> Option<&'static str> {

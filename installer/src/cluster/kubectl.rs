@@ -9,6 +9,10 @@ use serde_json::Value;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
+/// On a master, in memory: kubeconfigs while they are used, and what kubectl remembers of the API between
+/// commands. It goes with the node's mark.
+pub const FOLDER: &str = "/run/eggo";
+
 pub struct Kubectl<'a> {
     host: &'a dyn Host,
     program: &'a str,
@@ -29,10 +33,10 @@ impl<'a> Kubectl<'a> {
         let program = quote(self.program);
         let length = self.kubeconfig.len();
         let script = format!(
-            "umask 077; mkdir -p /run/eggo; k=$(mktemp /run/eggo/kubeconfig.XXXXXXXX)\n\
+            "umask 077; mkdir -p {FOLDER}; k=$(mktemp {FOLDER}/kubeconfig.XXXXXXXX)\n\
              trap 'rm -f \"$k\"' EXIT; trap 'exit 129' HUP INT TERM\n\
              head -c {length} > \"$k\"; KUBECONFIG=$k; export KUBECONFIG\n\
-             kubectl() {{ {program} --cache-dir=/run/eggo/kubectl \"$@\"; }}\n{script}\n"
+             kubectl() {{ {program} --cache-dir={FOLDER}/kubectl \"$@\"; }}\n{script}\n"
         );
         let mut stdin = self.kubeconfig.as_bytes().to_vec();
         stdin.extend_from_slice(input);

@@ -2,6 +2,7 @@
 //! the same name, about which the journal knows nothing.
 
 use super::{Node, Nodes};
+use crate::cluster::kubectl;
 use crate::journal::{Record, Undo};
 use crate::remote::{Command, mounts, quote, runtimes};
 use crate::run::{Outcome, Step};
@@ -20,9 +21,7 @@ pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
         journal.append(Record::Mark { node: name.clone(), mark: mark.clone() }).await?;
     }
     let cluster = &all.config.cluster_id;
-    // Everything of ours lies below: undone last, because it is done first.
-    let step =
-        Step::new("node/mark", "claim the node").fingerprint_of([&mark, cluster]).undo(Undo::tree(ROOT));
+    let step = step(&mark, cluster);
     let step = if node.facts.mark.is_none() || node.facts.cluster.as_ref() != Some(cluster) {
         step.always()
     } else {
@@ -44,8 +43,36 @@ pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
         .await
 }
 
+/// Everything of ours that no other step removes lies in these folders: undone last, because it is done first.
+fn step(mark: &str, cluster: &str) -> Step {
+    Step::new("node/mark", "claim the node")
+        .fingerprint_of([mark, cluster])
+        .undo_all([ROOT, kubectl::FOLDER].map(Undo::tree))
+}
+
 fn new_mark() -> Result<String, Report> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Report::new(format!("no random numbers: {error}")))?;
     Ok(hex::encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::kubectl::Kubectl;
+    use crate::remote::fake::Fake;
+    use zeroize::Zeroizing;
+
+    #[tokio::test]
+    async fn what_kubectl_remembers_goes_with_the_node() {
+        let host = Fake::new("m");
+        let kubectl = Kubectl::new(&host, "kubectl", Zeroizing::new(String::new()));
+        kubectl.words("list nodes", &["get", "nodes"]).await.unwrap();
+        let script = host.scripts().remove(0);
+        let (_, cache) = script.split_once("--cache-dir=").unwrap();
+        let cache = cache.split(' ').next().unwrap();
+        let gone =
+            |undo: &Undo| matches!(undo, Undo::Tree { path } if cache.starts_with(&format!("{path}/")));
+        assert!(step("mark", "cluster").undo.iter().any(gone), "{cache} stays");
+    }
 }
