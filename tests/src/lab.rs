@@ -198,8 +198,7 @@ fn take_turn(lab: &str) -> File {
 }
 
 fn facts(lab: &str) -> Option<Facts> {
-    let output = run(lab, ["status", "--format", "json"]);
-    output.status.success().then(|| Facts::parse(&output.stdout))
+    Facts::parse(succeed(lab, ["status", "--format", "json"]).as_bytes())
 }
 
 fn run<Word: AsRef<std::ffi::OsStr>>(lab: &str, words: impl IntoIterator<Item = Word>) -> Output {

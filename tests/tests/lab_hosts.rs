@@ -38,6 +38,22 @@ fn every_kind_is_what_it_says() {
     assert_eq!(String::from_utf8_lossy(&password.stdout), "ops\n");
 }
 
+/// Needs no lab: the cache is an empty one.
+#[test]
+fn without_a_lab_status_says_how_to_make_one() {
+    let cache = tempfile::tempdir().expect("a folder can be made");
+    let status = |words: &[&str]| {
+        let mut command = Command::new(lab::project().join("scripts/lab"));
+        let ran = command.args(["--lab", "none", "status"]).args(words).env("EGGO_LAB_CACHE", cache.path());
+        let output = ran.output().expect("scripts/lab can be run");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(status(&[]), "there is no lab `none`; `scripts/lab --lab none up` makes it\n");
+    let told: serde_json::Value = serde_json::from_str(&status(&["--format", "json"])).expect("JSON");
+    assert_eq!(told["hosts"], serde_json::json!([]));
+}
+
 #[test]
 fn hosts_reach_each_other_and_nothing_else() {
     let Some(lab) = Lab::take(&[("a", Kind::DebAmd64), ("b", Kind::DebAmd64)]) else {

@@ -92,7 +92,14 @@ def run_up(options):
 
 
 def run_status(options):
-    print_status(fleet.existing(options.lab), options.format)
+    lab = fleet.find(options.lab)
+    if lab is not None:
+        print_status(lab, options.format)
+    elif options.format == "json":
+        print(json.dumps({"lab": options.lab, "hosts": []}, indent=2))
+    else:
+        others = "".join(f"\nthere is lab `{other}`: scripts/lab --lab {other} status" for other in fleet.names())
+        print(f"there is no lab `{options.lab}`; `scripts/lab --lab {options.lab} up` makes it{others}")
 
 
 def print_status(lab, form):
