@@ -67,6 +67,22 @@ fn the_old_place_of_deploy_yaml_is_found() {
 }
 
 #[test]
+fn a_private_key_that_is_not_here_is_warned_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "private-key-path: ~/id\nmasters: [{name: a, ip: 192.168.7.1, arch: amd64}]\n\
+                workers: [{name: a, ip: 192.168.7.1, arch: amd64}]\ninstall: {package-source: {type: bundle}}\n";
+    std::fs::write(folder.path().join("d.yaml"), text).unwrap();
+    let validate = || eggo(folder.path(), &["validate", "-f", "d.yaml"]);
+    insta::assert_snapshot!("no-private-key", told(&validate()));
+    let key = folder.path().join("id");
+    std::fs::create_dir(&key).unwrap();
+    assert!(told(&validate()).contains("which cannot be read here: Is a directory"));
+    std::fs::remove_dir(&key).unwrap();
+    std::fs::write(&key, "a key").unwrap();
+    assert!(validate().status.success() && validate().stderr.is_empty());
+}
+
+#[test]
 fn problems_are_told_with_their_place() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one.yaml"), "mastres: []\n").unwrap();

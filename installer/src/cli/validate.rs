@@ -2,11 +2,13 @@
 
 use super::input::ConfigArgs;
 use super::{Format, Global, output};
-use crate::config::{self, Config, LoadError};
+use crate::config::{self, Config, LoadError, Loaded};
+use crate::operation::unreadable_key;
 use eggo_bundles::Role;
 use eggo_terminal::{Count, Report};
-use eggo_yaml::Problems;
+use eggo_yaml::{Problem, Problems};
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 
 /// Check deploy.yaml: every problem with its line and the nearest known key.
 #[derive(Debug, clap::Args)]
@@ -19,7 +21,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let path = args.config.path()?;
     let shown = path.display().to_string();
-    match (config::load(&path), global.format) {
+    match (config::load(&path).map(with_key), global.format) {
         (Ok(loaded), Format::Table) => {
             super::input::warn(&loaded.warnings);
             output::text_out(&summary(&shown, &loaded.config))
@@ -37,6 +39,23 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         }
         (Err(error), _) => Err(error.into()),
     }
+}
+
+/// A key that is not here is no error: the file may be meant for another machine.
+fn with_key(mut loaded: Loaded) -> Loaded {
+    if let (Some(key), Some((line, column))) = (&loaded.config.login.private_key, loaded.private_key_at)
+        && let Some(error) = unreadable_key(key)
+    {
+        let what = match error.kind() {
+            ErrorKind::NotFound => "is not on this machine".to_string(),
+            _ => format!("cannot be read here: {error}"),
+        };
+        let message = format!("`private-key-path` is `{}`, which {what}", key.display());
+        let hint = "fine if another machine installs; here, name a key that exists, or leave it out for an agent or a password";
+        loaded.warnings.list.push(Problem::new(line, column, message).hinted(hint));
+        loaded.warnings.list.sort_by_key(|problem| (problem.line, problem.column));
+    }
+    loaded
 }
 
 fn list(problems: &Problems) -> Value {

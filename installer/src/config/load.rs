@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct Loaded {
     pub config: Config,
     pub warnings: Problems,
+    /// Line and column of `private-key-path`.
+    pub private_key_at: Option<(usize, usize)>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -84,9 +86,10 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
     let warnings = Warnings::default();
     let top = reader.fields(&root, "");
     let config = read(&top, &warnings);
+    let private_key_at = top.node("private-key-path").map(|node| (node.line, node.column));
     top.finish();
     let config = reader.finish(config)?;
-    Ok(Loaded { config, warnings: warnings.finish(file) })
+    Ok(Loaded { config, warnings: warnings.finish(file), private_key_at })
 }
 
 /// Where something is wrong, a default stands in and the reader knows of it.

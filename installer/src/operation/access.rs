@@ -4,6 +4,8 @@ use crate::config::{self, Secret};
 use crate::events::Sink;
 use crate::ssh::{HostKeys, Login, SshHost, Target};
 use eggo_terminal::Report;
+use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,6 +51,12 @@ impl Access {
         let target = Target { name: host.name.clone(), address: host.ip.to_string(), port: host.port };
         Arc::new(SshHost::new(target, self.login.clone(), self.keys.clone(), events.clone()))
     }
+}
+
+/// Why the file of a private key that deploy.yaml names cannot be read on this machine, if it cannot.
+pub fn unreadable_key(path: &Path) -> Option<io::Error> {
+    // A folder can be opened, but not read.
+    fs::File::open(expand(path)).and_then(|mut file| file.read(&mut [0])).err()
 }
 
 /// `~/x` → the user's home; anything else stays.

@@ -11,7 +11,7 @@ mod life;
 mod survey;
 mod upgrade;
 
-pub use access::{Access, Prompts};
+pub use access::{Access, Prompts, unreadable_key};
 pub use cleanup::{CleanupRequest, cleanup};
 pub use install::{
     Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases, plan_for,
