@@ -74,3 +74,20 @@ fn render(status: &Status) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_that_could_not_be_asked_are_not_called_unhealthy() {
+        let told = |healthy: &[Option<bool>]| {
+            let member = |healthy: &Option<bool>| Member { node: String::new(), healthy: *healthy };
+            health(&healthy.iter().map(member).collect::<Vec<_>>())
+        };
+        assert_eq!(told(&[Some(true)]), "1 of 1 member healthy");
+        assert_eq!(told(&[Some(true), Some(false)]), "1 of 2 members healthy");
+        assert_eq!(told(&[Some(true), None, None]), "1 of 1 members healthy, 2 not reached");
+        assert_eq!(told(&[None, None]), "no member was reached");
+    }
+}

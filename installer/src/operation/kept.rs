@@ -29,8 +29,12 @@ pub fn load(state: &Path) -> Result<Option<Config>, Report> {
 
 /// What to say where [`load`] finds nothing.
 pub fn none(config: &Config, state: &Path) -> Report {
+    let others = state.parent().and_then(|folder| list(folder).ok()).unwrap_or_default();
+    let others: Vec<String> = others.iter().map(|other| format!("`{}`", other.cluster_id)).collect();
+    let others =
+        if others.is_empty() { String::new() } else { format!("; beside it is {}", others.join(", ")) };
     Report::new(format!("no cluster `{}` was installed from this machine", config.cluster_id))
-        .note(format!("looked in `{}`", state.display()))
+        .note(format!("looked in `{}`{others}", state.display()))
         .hinted("eggo-install BUNDLE -f deploy.yaml installs it; one with its state elsewhere: --state-dir")
 }
 
@@ -131,10 +135,14 @@ mod tests {
         std::fs::create_dir(&state).unwrap();
         std::fs::write(folder.path().join("stray"), "").unwrap();
         assert_eq!(load(&state).unwrap(), None);
+        let looked = |name: &str| none(&config, &folder.path().join(name)).notes;
+        let place = |name: &str| format!("looked in `{}`", folder.path().join(name).display());
+        assert_eq!(looked("kept"), [place("kept")]);
         save_config(&state, &config).unwrap();
         let mode = std::fs::metadata(state.join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(!std::fs::read_to_string(state.join(FILE)).unwrap().contains("s3cret"));
+        assert_eq!(looked("other"), [place("other") + "; beside it is `kept`"]);
         config.login.password = None;
         assert_eq!(list(folder.path()).unwrap(), [config]);
         assert_eq!(list(&folder.path().join("none")).unwrap(), []);
