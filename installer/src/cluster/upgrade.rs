@@ -64,16 +64,19 @@ pub struct Change {
 
 /// Decides from what every node runs now whether `to` may follow.
 pub async fn plan(cluster: &Cluster, to: Version) -> Result<Plan, Report> {
-    let (mut masters, mut workers) = (Vec::new(), Vec::new());
-    for node in cluster.with_role(Role::Master) {
-        let from = control_plane::kubernetes_version(cluster, node, "kube-apiserver").await?;
-        masters.push(Change { node: node.host.name.clone(), from });
-    }
-    for node in cluster.with_role(Role::Worker) {
-        let from = control_plane::kubernetes_version(cluster, node, "kubelet").await?;
-        workers.push(Change { node: node.host.name.clone(), from });
-    }
+    let masters = versions(cluster, Role::Master, "kube-apiserver").await?;
+    let workers = versions(cluster, Role::Worker, "kubelet").await?;
     decide(to, masters, workers)
+}
+
+/// What the nodes of a role run, all asked at the same time.
+async fn versions(cluster: &Cluster, role: Role, program: &str) -> Result<Vec<Change>, Report> {
+    let nodes = cluster.with_role(role);
+    let asked = nodes.iter().map(|node| async {
+        let from = control_plane::kubernetes_version(cluster, node, program).await?;
+        Ok::<_, Report>(Change { node: node.host.name.clone(), from })
+    });
+    futures::future::try_join_all(asked).await
 }
 
 fn decide(to: Version, masters: Vec<Change>, workers: Vec<Change>) -> Result<Plan, Report> {
@@ -119,13 +122,7 @@ pub async fn run(
         |node: &&Node| ![Role::Master, Role::Etcd, Role::Worker].iter().any(|role| node.host.has(*role));
     let others: Vec<&Node> = cluster.nodes.iter().filter(others).collect();
     // A master that is a worker too gets all of its content as a master: look at everybody first.
-    let mut before = BTreeMap::new();
-    for node in control.iter().chain(&workers).chain(&others) {
-        before.insert(
-            &node.host.name,
-            Before::of(cluster, node, installer, to).await.map_err(PhaseError::Whole)?,
-        );
-    }
+    let before = look_at_all(cluster, installer, to).await.map_err(PhaseError::Whole)?;
     if before.values().all(|before| before.through) {
         cluster.run.event(Event::note(None, format!("every node has all of {to} already")));
     } else {
@@ -353,6 +350,19 @@ struct Before {
     /// It has all of the new content and its version: an upgrade that goes on where another was cut short
     /// leaves its pods alone.
     through: bool,
+}
+
+/// All nodes by name, looked at together: each reads its programs once.
+async fn look_at_all<'a>(
+    cluster: &'a Cluster,
+    installer: &dyn Install,
+    to: Version,
+) -> Result<BTreeMap<&'a String, Before>, Report> {
+    let looks = cluster.nodes.iter().map(|node| async move {
+        let before = Before::of(cluster, node, installer, to).await?;
+        Ok::<_, Report>((&node.host.name, before))
+    });
+    Ok(futures::future::try_join_all(looks).await?.into_iter().collect())
 }
 
 impl Before {
