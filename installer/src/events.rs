@@ -30,6 +30,14 @@ pub enum Event {
         phase: String,
         title: String,
     },
+    /// It takes long. Said after a while, and then now and then.
+    PhaseWaits {
+        phase: String,
+        title: String,
+        seconds: f64,
+        /// May be empty: not everything is a step.
+        underway: Vec<Underway>,
+    },
     PhaseFinished {
         phase: String,
         title: String,
@@ -79,6 +87,14 @@ pub enum Event {
         node: Option<String>,
         text: String,
     },
+}
+
+/// Something that a node is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Underway {
+    pub node: String,
+    /// As an infinitive: `start kubelet`.
+    pub title: String,
 }
 
 impl Event {

@@ -151,7 +151,7 @@ pub async fn run_list<C>(
         run.enter(phase.name);
         run.event(Event::PhaseStarted { phase: name.clone(), title: title.clone() });
         let (begin, changed) = (Instant::now(), run.changed());
-        let result = (phase.run)(context).await;
+        let result = run.patiently(&name, &title, (phase.run)(context)).await;
         let failed = match &result {
             Err(PhaseError::Nodes(failures)) => failures.len(),
             Err(PhaseError::Whole(_)) => 1,

@@ -3,6 +3,8 @@
 //! [`Run::step`] is the one way to change a node: the intent and its undo are on disk before the
 //! work begins, a step that is done in the same form is skipped, and whoever watches is told.
 
+mod underway;
+
 use crate::events::{Event, Sink, seconds};
 use crate::journal::{Entry, Journal, JournalError, Record, Undo, now};
 use crate::phases::{Failure, PhaseError};
@@ -18,6 +20,7 @@ use std::time::Instant;
 pub struct Run {
     journal: Journal,
     events: Arc<dyn Sink>,
+    board: underway::Board,
     phase: Mutex<String>,
     failed: Mutex<BTreeSet<String>>,
     changed: AtomicUsize,
@@ -102,6 +105,7 @@ impl Run {
         Self {
             journal,
             events,
+            board: underway::Board::default(),
             phase: Mutex::default(),
             failed: Mutex::default(),
             changed: AtomicUsize::new(0),
@@ -118,6 +122,7 @@ impl Run {
     }
 
     pub fn event(&self, event: Event) {
+        self.board.see(&event);
         self.events.event(event);
     }
 

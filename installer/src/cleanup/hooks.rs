@@ -107,8 +107,9 @@ impl CleanupHooks<'_> {
         }
         let (phase, title) = (schedule.to_string(), format!("Run {schedule} hooks"));
         run.enter(&phase);
-        run.event(Event::PhaseStarted { phase, title: title.clone() });
-        match run.on_each(nodes, AT_ONCE, |node| self.run_on(schedule, node)).await {
+        run.event(Event::PhaseStarted { phase: phase.clone(), title: title.clone() });
+        let hooks = run.on_each(nodes, AT_ONCE, |node| self.run_on(schedule, node));
+        match run.patiently(&phase, &title, hooks).await {
             Ok(()) => Ok(Vec::new()),
             Err(PhaseError::Nodes(failures)) => Ok(failures),
             Err(whole) => Err(whole.report(&title)),

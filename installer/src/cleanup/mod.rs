@@ -82,7 +82,8 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
         for (node, entries) in entries.into_iter().filter(|(node, _)| !run.has_failed(node)) {
             jobs.push(undo_on(run, hosts.get(&node), &phase, node, entries, options));
         }
-        let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
+        let jobs = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect::<Vec<_>>();
+        let results = run.patiently(&phase, &title, jobs).await;
         for (node, undone, failure) in results {
             cleaned.undone += undone;
             if let Some(report) = failure {

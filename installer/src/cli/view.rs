@@ -4,7 +4,7 @@
 //! JSON on stdout.
 
 use super::{Format, output};
-use crate::events::{Event, Sink};
+use crate::events::{Event, Sink, Underway};
 use eggo_terminal::{Rate, Size};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::HashMap;
@@ -17,13 +17,13 @@ pub fn sink(format: Format) -> Arc<dyn Sink> {
     match format {
         Format::Json => Arc::new(Lines),
         Format::Table if std::io::stderr().is_terminal() => Arc::new(Bars::new()),
-        Format::Table => Arc::new(Plain),
+        Format::Table => quiet(),
     }
 }
 
 /// For commands whose result is their output.
 pub fn quiet() -> Arc<dyn Sink> {
-    Arc::new(Plain)
+    Arc::new(Plain::default())
 }
 
 /// For programs.
@@ -38,14 +38,39 @@ impl Sink for Lines {
     }
 }
 
-/// For log files: what begins, what ends, what went wrong.
-struct Plain;
+/// For log files: what ends, what takes long, what went wrong.
+#[derive(Default)]
+struct Plain {
+    sent: Mutex<Sent>,
+}
 
 impl Sink for Plain {
     fn event(&self, event: Event) {
+        let mut sent = self.sent.lock().expect("no panic while locked");
+        sent.see(&event);
         if let Some(line) = line(&event) {
-            eprintln!("{line}");
+            let more = if matches!(event, Event::PhaseWaits { .. }) { sent.words() } else { String::new() };
+            eprintln!("{line}{more}");
         }
+    }
+}
+
+/// How many bytes have reached the nodes, and how many are to.
+#[derive(Default)]
+struct Sent(HashMap<String, (u64, u64)>);
+
+impl Sent {
+    fn see(&mut self, event: &Event) {
+        match event {
+            Event::Progress { node, done, total, .. } => drop(self.0.insert(node.clone(), (*done, *total))),
+            Event::PhaseStarted { .. } => self.0.clear(),
+            _ => {}
+        }
+    }
+
+    fn words(&self) -> String {
+        let (done, total) = self.0.values().fold((0, 0), |sum, node| (sum.0 + node.0, sum.1 + node.1));
+        if total == 0 { String::new() } else { format!(", {} of {} sent", Size(done), Size(total)) }
     }
 }
 
@@ -69,6 +94,9 @@ fn line(event: &Event) -> Option<String> {
         Event::Reconnecting { node, reason } => {
             format!("{node}: connection lost ({reason}), connecting again")
         }
+        Event::PhaseWaits { title, seconds, underway, .. } => {
+            format!("{title}: still at it after {seconds:.0} s{}", waits(underway))
+        }
         Event::Note { node, text } => format!("{}{text}", place(node)),
         Event::Warning { node, text } => format!("warning: {}{text}", place(node)),
         Event::PhaseStarted { .. }
@@ -77,6 +105,33 @@ fn line(event: &Event) -> Option<String> {
         | Event::StepFinished { .. }
         | Event::Progress { .. } => return None,
     })
+}
+
+/// `, waiting for w1, w2 to start kubelet; w3 to start kube-proxy`
+fn waits(underway: &[Underway]) -> String {
+    let mut titles: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Underway { node, title } in underway {
+        match titles.iter_mut().find(|(known, _)| known == title) {
+            Some((_, nodes)) => nodes.push(node),
+            None => titles.push((title, vec![node])),
+        }
+    }
+    let more = titles.len().saturating_sub(MOST_NAMED);
+    let mut parts: Vec<String> =
+        titles.iter().take(MOST_NAMED).map(|(title, nodes)| part(title, nodes)).collect();
+    if more > 0 {
+        parts.push(format!("and {more} more"));
+    }
+    if parts.is_empty() { String::new() } else { format!(", waiting for {}", parts.join("; ")) }
+}
+
+/// `w1, w2 and 3 more to start kubelet`
+fn part(title: &str, nodes: &[&str]) -> String {
+    let named = nodes[..nodes.len().min(MOST_NAMED)].join(", ");
+    match nodes.len().saturating_sub(MOST_NAMED) {
+        0 => format!("{named} to {title}"),
+        more => format!("{named} and {more} more to {title}"),
+    }
 }
 
 /// For a terminal.
@@ -97,6 +152,8 @@ struct State {
 
 /// More bars than this scroll the terminal; the others count in the phase's line.
 const MOST_BARS: usize = 12;
+/// Nodes of one step, and steps, that a line names.
+const MOST_NAMED: usize = 5;
 
 impl Bars {
     fn new() -> Self {
@@ -111,7 +168,9 @@ impl Bars {
 
 impl Sink for Bars {
     fn event(&self, event: Event) {
-        if let Some(line) = line(&event) {
+        // The spinner says all the time what is under way.
+        let line = line(&event).filter(|_| !matches!(event, Event::PhaseWaits { .. }));
+        if let Some(line) = line {
             self.keep(&line);
         }
         let mut state = self.state.lock().expect("no panic while locked");
@@ -194,6 +253,15 @@ mod tests {
             changed,
             failed,
         };
+        let waits = |underway: &[(&str, &str)]| Event::PhaseWaits {
+            phase: "workers".into(),
+            title: "Join workers".into(),
+            seconds: 40.01,
+            underway: underway
+                .iter()
+                .map(|(node, title)| Underway { node: node.to_string(), title: title.to_string() })
+                .collect(),
+        };
         let failed = Event::StepFailed {
             phase: "packages".into(),
             node: "w1".into(),
@@ -208,6 +276,10 @@ mod tests {
             Event::warning(Some("w1"), "swap is on"),
             Event::note(None, "nothing changed"),
             Event::PhaseStarted { phase: "x".into(), title: "X".into() },
+            waits(&[]),
+            waits(&[("w2", "start kubelet")]),
+            waits(&[("w1", "start kube-proxy"), ("w2", "start kubelet"), ("w3", "start kube-proxy")]),
+            waits(&["a", "b", "c", "d", "e", "f", "g"].map(|node| (node, "become Ready"))),
         ]
         .iter()
         .filter_map(line)
@@ -220,7 +292,30 @@ mod tests {
                 "w1: cannot install 3 packages: the disk is full",
                 "warning: w1: swap is on",
                 "nothing changed",
+                "Join workers: still at it after 40 s",
+                "Join workers: still at it after 40 s, waiting for w2 to start kubelet",
+                "Join workers: still at it after 40 s, waiting for w1, w3 to start kube-proxy; w2 to start kubelet",
+                "Join workers: still at it after 40 s, waiting for a, b, c, d, e and 2 more to become Ready",
             ]
         );
+    }
+
+    #[test]
+    fn a_log_tells_how_much_was_sent() {
+        let progress = |node: &str, done| Event::Progress {
+            node: node.into(),
+            done,
+            total: 4 << 20,
+            rate: 1,
+            seconds_left: None,
+        };
+        let mut sent = Sent::default();
+        assert_eq!(sent.words(), "");
+        for event in [progress("a", 1), progress("a", 1 << 20), progress("b", 2 << 20)] {
+            sent.see(&event);
+        }
+        assert_eq!(sent.words(), ", 3.0 MiB of 8.0 MiB sent");
+        sent.see(&Event::PhaseStarted { phase: "x".into(), title: "X".into() });
+        assert_eq!(sent.words(), "");
     }
 }

@@ -167,10 +167,12 @@ async fn drain(rest: &Cluster, node: &Node, limit: Duration) -> Result<(), Repor
          kubectl drain {name} --ignore-daemonsets --delete-emptydir-data --force --timeout={seconds}s \
          --skip-wait-for-delete-timeout=30 2>&1\n"
     );
+    let waits = rest.run.waits_for([node.host.name.as_str()], "move its pods elsewhere");
     kubectl
         .host()
         .run(kubectl.script("drain the node", &script, b"").timeout(limit + Duration::from_secs(60)))
         .await?;
+    drop(waits);
     stop(rest, node, &["kubelet", "kube-proxy"]).await;
     let script = format!("kubectl delete node {name} --ignore-not-found >/dev/null");
     kubectl.run("delete the node", &script).await?;

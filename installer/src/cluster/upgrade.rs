@@ -317,6 +317,7 @@ async fn drain(kubectl: &Kubectl<'_>, name: &str, limit: Duration, run: &Run) ->
     );
     run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
     let command = kubectl.script("drain the node", &script, b"").timeout(limit + Duration::from_secs(60));
+    let _waits = run.waits_for([name], "move its pods elsewhere");
     kubectl.host().run(command).await?;
     Ok(())
 }

@@ -136,6 +136,7 @@ async fn simulate(all: &Nodes) -> Result<(), PhaseError> {
         if !has_packages(node) {
             return Ok(());
         }
+        let _waits = all.run.waits_for([node.host.name.as_str()], "ask the package manager");
         Ok(packages::simulate(&*node.remote, &transaction(node)?).await?)
     };
     all.run.on_each(&all.nodes, AT_ONCE, each).await

@@ -107,8 +107,9 @@ pub async fn delete(request: LifeRequest, names: &[String], options: delete::Opt
     if !failures.is_empty() {
         return Err(PhaseError::Nodes(failures).report("Run precleanup hooks"));
     }
-    let remaining =
-        delete::run(&cluster, names, options).await.map_err(|error| error.report("Delete nodes"))?;
+    let title = "Delete nodes";
+    let deleted = cluster.run.patiently("delete", title, delete::run(&cluster, names, options));
+    let remaining = deleted.await.map_err(|error| error.report(title))?;
     save_config(&state, &remaining)?;
     let only = names.iter().cloned().collect();
     let this_machine = on_this_machine(&cluster.config);

@@ -51,8 +51,10 @@ pub async fn upgrade(
     deployment.keep_hooks()?;
     let first = Selection { only: FIRST.map(String::from).into(), ..Selection::default() };
     run_list(&phases(), &first, &run, &deployment).await?;
-    let result = upgrade::run(&deployment.cluster, &Content(&deployment.nodes), to, rolling).await;
-    result.map_err(|error| error.report("Upgrade"))?;
+    let content = Content(&deployment.nodes);
+    let rolled =
+        run.patiently("upgrade", "Upgrade", upgrade::run(&deployment.cluster, &content, to, rolling));
+    rolled.await.map_err(|error| error.report("Upgrade"))?;
     let last = Selection { only: LAST.map(String::from).into(), ..Selection::default() };
     run_list(&phases(), &last, &run, &deployment).await?;
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })

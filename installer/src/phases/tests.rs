@@ -119,3 +119,54 @@ fn a_bundle_that_fails_on_a_node_is_not_trusted() {
         "it is told of the bundle, not of nodes"
     );
 }
+
+#[tokio::test]
+async fn a_phase_that_takes_long_says_what_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let heard = Arc::new(Heard::default());
+    let run = Run::new(Journal::open(folder.path()).unwrap(), heard.clone()).impatient();
+    let phase = Phase {
+        name: "slow",
+        title: "Be slow",
+        help: "",
+        run_if: |_: &Slow| true,
+        run: |slow| Box::pin(slow.work()),
+        on_failure: OnFailure::Stop,
+    };
+    let slow = Slow { run, heard };
+    let (phases, all) = ([phase], Selection::default());
+    let told = run_list(&phases, &all, &slow.run, &slow);
+    tokio::time::timeout(std::time::Duration::from_secs(60), told).await.expect("it is told").unwrap();
+}
+
+struct Slow {
+    run: Run,
+    heard: Arc<Heard>,
+}
+
+impl Slow {
+    async fn work(&self) -> Result<(), PhaseError> {
+        let step = Step::new("nap", "take a nap");
+        let nap = self.run.step("a", step, || async { Ok(self.until_told("a take a nap").await) });
+        nap.await.map_err(PhaseError::Whole)?;
+        let waits = self.run.waits_for(["a", "b"], "wake up");
+        self.until_told("a wake up, b wake up").await;
+        drop(waits);
+        self.until_told("").await;
+        Ok(())
+    }
+
+    /// Ends when just this was told to be under way.
+    async fn until_told(&self, expected: &str) -> Outcome {
+        while self.heard.0.lock().unwrap().iter().filter_map(waits).next_back().as_deref() != Some(expected) {
+            tokio::task::yield_now().await;
+        }
+        Outcome::Changed
+    }
+}
+
+fn waits(event: &Event) -> Option<String> {
+    let Event::PhaseWaits { underway, .. } = event else { return None };
+    let underway: Vec<String> = underway.iter().map(|one| format!("{} {}", one.node, one.title)).collect();
+    Some(underway.join(", "))
+}

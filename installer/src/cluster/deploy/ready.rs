@@ -41,7 +41,9 @@ pub async fn wait(cluster: &Cluster, names: &[&str], limit: Duration) -> Result<
         limit.as_secs()
     );
     let command = kubectl.script("wait for the nodes", &script, b"").timeout(limit + Duration::from_secs(60));
+    let waits = cluster.run.waits_for(names.iter().copied(), "become Ready");
     let output = kubectl.host().run(command).await?;
+    drop(waits);
     let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let mut failures = Vec::new();
     for name in names {

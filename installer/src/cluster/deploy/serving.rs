@@ -19,12 +19,13 @@ const FILE: &str = "/var/lib/kubelet/pki/kubelet-server-current.pem";
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     approve_all(cluster, LIMIT).await.map_err(PhaseError::Whole)?;
     let workers = cluster.with_role(Role::Worker);
-    super::on_each(&cluster.run, &workers, |node| Box::pin(has_certificate(node))).await
+    super::on_each(&cluster.run, &workers, |node| Box::pin(has_certificate(cluster, node))).await
 }
 
-async fn has_certificate(node: &Node) -> Result<(), Report> {
+async fn has_certificate(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let script = until(&format!("[ -s {FILE} ]"), LIMIT);
     let title = "get the kubelet's serving certificate";
+    let _waits = cluster.run.waits_for([node.host.name.as_str()], title);
     node.remote.run(Command::sh(title, script).timeout(LIMIT + Duration::from_secs(30))).await?;
     Ok(())
 }
