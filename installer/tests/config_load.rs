@@ -92,6 +92,15 @@ fn every_problem_is_told_at_once_with_its_place() {
     insta::assert_snapshot!("wrong", config::parse("wrong.yaml", &bytes).unwrap_err().to_string());
 }
 
+#[test]
+fn a_misspelt_list_hides_no_problem() {
+    let text = "masers: [{name: a, ip: 192.168.7, arch: amd64}]\n\
+                workers: [{name: b, ip: 192.168.7.2, arch: arm64}, {nmae: C_, ip: 192.168.7.2, arch: arm64}]\n\
+                instal: {package-sourc: {type: bundle}, adition: {master: [{name: x, type: pgk}]}}\n\
+                servce: {cidr: 10.244.0.0/24}\n";
+    insta::assert_snapshot!("misspelt", config::parse("d.yaml", text.as_bytes()).unwrap_err().to_string());
+}
+
 /// The smallest file that loads, with `more` at its end.
 fn minimal(more: &str) -> String {
     format!(

@@ -37,16 +37,39 @@ impl Reader {
         let what = what.into();
         let entries = node.as_mapping();
         if entries.is_none() && !node.is_null() {
-            self.at(node, format!("`{what}` must be a mapping, found {}", node.kind()));
+            let named = if what.is_empty() { "the file".to_string() } else { format!("`{what}`") };
+            let problem = Problem::new(
+                node.line,
+                node.column,
+                format!("{named} must be a mapping, found {}", node.kind()),
+            );
+            let text = node.as_str().unwrap_or_default();
+            self.problem(match without_colon(text, &keys::below(self.keys, &what)) {
+                Some(hint) => problem.hinted(hint),
+                None => problem,
+            });
         }
+        let entries = entries.unwrap_or(&[]);
+        let meant = self.meant(entries, &what);
         Fields {
             reader: self,
             what,
             line: node.line,
             column: node.column,
-            entries: entries.unwrap_or(&[]),
+            entries,
+            meant,
             asked: RefCell::default(),
         }
+    }
+
+    /// For each entry of the mapping `what` that its table does not know, the key that was probably meant.
+    fn meant(&self, entries: &[Entry], what: &str) -> Vec<Option<&'static str>> {
+        let known = keys::below(self.keys, what);
+        let meant = |entry: &Entry| match known.contains(&entry.key.as_str()) {
+            true => None,
+            false => nearest(&entry.key, known.iter().copied()),
+        };
+        entries.iter().map(meant).collect()
     }
 
     /// A scalar as text; a list or mapping is a problem.
@@ -80,6 +103,7 @@ pub struct Fields<'a> {
     line: usize,
     column: usize,
     entries: &'a [Entry],
+    meant: Vec<Option<&'static str>>,
     asked: RefCell<Vec<&'static str>>,
 }
 
@@ -93,10 +117,13 @@ impl<'a> Fields<'a> {
         if self.what.is_empty() { key.to_string() } else { format!("{}.{key}", self.what) }
     }
 
+    /// A misspelt key is read as the one that was meant, so that what is wrong below it is found too;
+    /// [`Fields::finish`] tells of the spelling.
     pub fn entry(&self, key: &'static str) -> Option<&'a Entry> {
         debug_assert!(keys::knows(self.reader.keys, &self.name(key)), "no table has `{}`", self.name(key));
         self.asked.borrow_mut().push(key);
-        self.entries.iter().find(|entry| entry.key == key)
+        let exact = self.entries.iter().find(|entry| entry.key == key);
+        exact.or_else(|| self.entries.get(self.meant.iter().position(|meant| *meant == Some(key))?))
     }
 
     /// The value of `key`, if it is there and not null.
@@ -204,16 +231,26 @@ impl<'a> Fields<'a> {
     /// Reports every key that nobody asked for.
     pub fn finish(self) {
         let asked = self.asked.borrow();
-        for entry in self.entries.iter().filter(|entry| !asked.contains(&entry.key.as_str())) {
+        let known = |entry: &Entry| asked.contains(&entry.key.as_str());
+        for (entry, meant) in self.entries.iter().zip(&self.meant).filter(|(entry, _)| !known(entry)) {
             let problem =
                 Problem::new(entry.line, entry.column, format!("unknown key `{}`", self.name(&entry.key)));
-            let near = nearest(&entry.key, asked.iter().copied());
-            self.reader.problem(match near {
-                Some(near) => problem.hinted(format!("did you mean `{near}`?")),
+            let meant = meant.filter(|meant| asked.contains(meant));
+            let near = meant.or_else(|| nearest(&entry.key, asked.iter().copied()));
+            let colon = || without_colon(&entry.key, &asked);
+            self.reader.problem(match near.map(|near| format!("did you mean `{near}`?")).or_else(colon) {
+                Some(hint) => problem.hinted(hint),
                 None => problem,
             });
         }
     }
+}
+
+/// For a text that begins with a known key and a space: `name m1` in place of `name: m1`. YAML takes it for one
+/// value, or for one key (`{name m1}`).
+fn without_colon(text: &str, known: &[&str]) -> Option<String> {
+    let key = text.split([' ', '\n']).next().filter(|key| key.len() < text.len() && known.contains(key))?;
+    Some(format!("no `:` behind `{key}`"))
 }
 
 #[cfg(test)]
@@ -226,6 +263,7 @@ mod tests {
         key("port", Shape::Number { min: 1, max: 65535 }, None, "A port"),
         key("secure", Shape::Boolean, None, "A choice"),
         key("list", Shape::List(&Shape::Text), None, "Several"),
+        key("hosts", Shape::List(&Shape::Mapping(&[required("ip", Shape::Text, "")])), None, "Mappings"),
     ];
 
     #[test]
@@ -241,11 +279,68 @@ mod tests {
         let problems = reader.finish(()).unwrap_err().to_string();
         assert_eq!(
             problems,
-            "d.yaml:1:1: `name` is missing\n\
-             d.yaml:1:1: unknown key `nmae` (did you mean `name`?)\n\
+            "d.yaml:1:1: unknown key `nmae` (did you mean `name`?)\n\
              d.yaml:2:7: `port` is `many`, expected a port number\n\
              d.yaml:3:9: `secure` is `yes`, expected true or false (write `true`)\n\
              d.yaml:4:7: `list` must be a list, found a value (write `list: [ … ]` or one `- …` a line)"
         );
+    }
+
+    #[test]
+    fn a_misspelt_key_hides_nothing_below_it() {
+        let root =
+            parse("d.yaml", b"name: x\nhotss:\n- {pi: 1}\n- {ip: 2, ipp: 3}\n- {}\nlists: one\n").unwrap();
+        let reader = Reader::new("d.yaml", KEYS);
+        let fields = reader.fields(&root, "");
+        fields.required("name");
+        fields.list("list");
+        for (i, node) in fields.list("hosts").iter().enumerate() {
+            let host = reader.fields(node, format!("hosts[{i}]"));
+            host.required("ip");
+            host.finish();
+        }
+        fields.finish();
+        assert_eq!(
+            reader.finish(()).unwrap_err().to_string(),
+            "d.yaml:2:1: unknown key `hotss` (did you mean `hosts`?)\n\
+             d.yaml:3:4: unknown key `hosts[0].pi` (did you mean `ip`?)\n\
+             d.yaml:4:11: unknown key `hosts[1].ipp` (did you mean `ip`?)\n\
+             d.yaml:5:3: `hosts[2].ip` is missing\n\
+             d.yaml:6:1: unknown key `lists` (did you mean `list`?)\n\
+             d.yaml:6:8: `list` must be a list, found a value (write `list: [ … ]` or one `- …` a line)"
+        );
+    }
+
+    #[test]
+    fn a_missing_colon_is_told_where_yaml_does_not_mind() {
+        let told = |text: &str| {
+            let root = parse("d.yaml", text.as_bytes()).unwrap();
+            let reader = Reader::new("d.yaml", KEYS);
+            let fields = reader.fields(&root, "");
+            for (i, node) in fields.list("hosts").iter().enumerate() {
+                let host = reader.fields(node, format!("hosts[{i}]"));
+                host.required("ip");
+                host.finish();
+            }
+            fields.finish();
+            reader.finish(()).unwrap_err().to_string()
+        };
+        let hint = "(no `:` behind `ip`)";
+        assert_eq!(
+            told("hosts:\n- ip 10.0.0.1\n"),
+            format!(
+                "d.yaml:2:3: `hosts[0]` must be a mapping, found a value {hint}\n\
+                 d.yaml:2:3: `hosts[0].ip` is missing"
+            )
+        );
+        assert!(
+            told("hosts: [{ip 10.0.0.1}]\n").contains(&format!("unknown key `hosts[0].ip 10.0.0.1` {hint}"))
+        );
+        assert_eq!(
+            told("port 22\n"),
+            "d.yaml:1:1: the file must be a mapping, found a value (no `:` behind `port`)"
+        );
+        assert!(told("hosts {ip: 1}\n").contains("unknown key `hosts {ip` (no `:` behind `hosts`)"));
+        assert!(told("just text\n").ends_with("found a value"));
     }
 }

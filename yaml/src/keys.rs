@@ -65,6 +65,21 @@ pub(crate) fn knows(keys: &[Key], path: &str) -> bool {
     found.any(|key| rest.is_none_or(|rest| key.shape.mappings().iter().any(|keys| knows(keys, rest))))
 }
 
+/// Every spelling of the keys that may stand below `path`; at the top if it is empty.
+pub(crate) fn below(keys: &'static [Key], path: &str) -> Vec<&'static str> {
+    let mut tables = vec![keys];
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        let name = part.split('[').next().unwrap_or(part);
+        let named = |key: &&Key| key.name == name || key.aliases.contains(&name);
+        tables = tables.into_iter().flatten().filter(named).flat_map(|key| key.shape.mappings()).collect();
+    }
+    tables
+        .into_iter()
+        .flatten()
+        .flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
+        .collect()
+}
+
 impl Shape {
     /// The mappings that may stand here, or in the list that may stand here.
     pub(crate) fn mappings(&self) -> Vec<&'static [Key]> {
@@ -100,5 +115,8 @@ mod tests {
         for path in ["worker", "workers[3].ip", "port", "etcd.ca.file"] {
             assert!(!knows(KEYS, path), "{path}");
         }
+        assert_eq!(below(KEYS, ""), ["workers", "nodes", "etcd"]);
+        assert_eq!(below(KEYS, "nodes[1]"), ["port"]);
+        assert_eq!(below(KEYS, "etcd"), ["ca"]);
     }
 }

@@ -50,8 +50,11 @@ impl fmt::Display for Problems {
 /// The known word that `word` was probably meant to be.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_lowercase().replace('_', "-");
+    let length = folded.chars().count();
     known
         .into_iter()
+        // What differs more in length is a stranger; comparing it would take long if it is huge.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= 1 + candidate.len() / 4)
         .map(|candidate| (strsim::damerau_levenshtein(&folded, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len().min(word.len()) / 4)
         .min_by_key(|(distance, _)| *distance)

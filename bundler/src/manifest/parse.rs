@@ -27,6 +27,7 @@ pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
     let baseline = context.baseline(&fields);
     let recommends = fields.boolean("recommends").unwrap_or(false);
     let packages = context.packages(&fields);
+    let listed = fields.node("packages").unwrap_or(&root);
     let mut files = each(&fields, "binaries", |fields, node| context.file(fields, node, Kind::Bin));
     files.extend(each(&fields, "files", |fields, node| context.file(fields, node, Kind::File)));
     files.extend(each(&fields, "dirs", |fields, node| context.file(fields, node, Kind::Dir)));
@@ -43,9 +44,8 @@ pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
     });
     unique(&reader, file_names);
     if !packages.is_empty() && repos.is_empty() {
-        let node = fields_node(&root, "packages");
         reader.at_hinted(
-            node,
+            listed,
             "`packages` needs `repos` to take them from",
             "add `repos: [{name: debian, type: deb, from: system}]`",
         );
@@ -196,8 +196,8 @@ impl Context<'_> {
                 self.exclude(fields, "url", &["path"]);
                 None
             }
-            // There, and wrong or misspelt: told as that.
-            (true, 0) if fields.entries().iter().any(|entry| means(&entry.key, &["url", "path"])) => None,
+            // There, and wrong: told as that.
+            (true, 0) if fields.node("url").or(fields.node("path")).is_some() => None,
             (true, 0) => {
                 fields.missing("url");
                 None
@@ -378,13 +378,4 @@ fn unique(reader: &Reader, names: impl Iterator<Item = (String, usize)>) {
             seen.insert(name, line);
         }
     }
-}
-
-fn fields_node<'a>(root: &'a Node, key: &str) -> &'a Node {
-    root.get(key).unwrap_or(root)
-}
-
-/// Whether `key` is one of these, or was probably meant to be.
-fn means(key: &str, known: &[&str]) -> bool {
-    eggo_yaml::nearest(key, known.iter().copied()).is_some()
 }

@@ -66,9 +66,28 @@ fn every_key_of_a_full_manifest_is_understood() {
 /// `manifest => the beginning of each problem`, one after another.
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    let cases: [(&str, &[&str]); 14] = [
+    let cases: [(&str, &[&str]); 16] = [
         ("{}", &["m.yaml:1:1: `name` is missing", "m.yaml:1:1: `version` is missing"]),
         ("name: a\nversion: 1\nimagse: [x]", &["m.yaml:3:1: unknown key `imagse` (did you mean `images`?)"]),
+        (
+            "name: a\nversion: 1\nimagess:\n- {nam: x, rols: [wrker]}\nbinarys: [{name: x, path: x}]",
+            &[
+                "m.yaml:3:1: unknown key `imagess` (did you mean `images`?)",
+                "m.yaml:4:4: unknown key `images.nam` (did you mean `name`?)",
+                "m.yaml:4:12: unknown key `images.rols` (did you mean `roles`?)",
+                "m.yaml:4:19: unknown role `wrker`",
+                "m.yaml:5:1: unknown key `binarys` (did you mean `binaries`?)",
+                "m.yaml:5:11: `binaries[0].dst` is missing",
+            ],
+        ),
+        (
+            "name: a\nversion: 1\nrepo: []\npakcages: {etcd: [x]}",
+            &[
+                "m.yaml:3:1: unknown key `repo` (did you mean `repos`?)",
+                "m.yaml:4:1: unknown key `pakcages` (did you mean `packages`?)",
+                "m.yaml:4:11: `packages` needs `repos` to take them from",
+            ],
+        ),
         ("name: ../a\nversion: 1", &["m.yaml:1:7: `name` is `../a`, which cannot be a file's name"]),
         ("name: a\nversion: 1\narchs: [riscv64]", &["m.yaml:3:9: unknown arch `riscv64`"]),
         (
