@@ -107,7 +107,7 @@ impl Error {
             Error::Distrust { why: Distrust::NoKeys, .. } => {
                 Some(format!("give the builder's public key with `--pubkey`, or put it into {SYSTEM_FOLDER}"))
             }
-            Error::Distrust { why: Distrust::UnknownKey { id }, .. } => {
+            Error::Distrust { why: Distrust::UnknownKey { id, .. }, .. } => {
                 Some(format!("if you know who owns key {id}, give its file with `--pubkey`"))
             }
             Error::Index { why, .. } => why.hint(),

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 /// Where keys that are always trusted lie, besides [`TrustedKeys::user_folder`].
 pub const SYSTEM_FOLDER: &str = "/etc/eggo/trusted-keys";
 
+/// Trusted keys that an error lists.
+const MOST_NAMED: usize = 5;
 /// No key file is longer.
 const LONGEST_KEY_FILE: u64 = 16 << 10;
 /// Byte ranges of minisign's secret key structure: two algorithms and a checksum's name (6),
@@ -203,12 +205,35 @@ impl fmt::Debug for PublicKey {
 /// The keys whose word counts.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedKeys {
-    keys: Vec<PublicKey>,
+    keys: Vec<Trusted>,
+}
+
+#[derive(Debug, Clone)]
+struct Trusted {
+    key: PublicKey,
+    /// The file that it was read from.
+    file: Option<PathBuf>,
+}
+
+/// For people who ask why another key is not trusted: "key 603A22F5D182B380 (`key.pub`)".
+impl fmt::Display for Trusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "key {} (`{}`)", self.key.id(), file.display()),
+            None => write!(f, "key {}", self.key.id()),
+        }
+    }
 }
 
 impl TrustedKeys {
     pub fn new(keys: impl IntoIterator<Item = PublicKey>) -> Self {
-        Self { keys: keys.into_iter().collect() }
+        Self { keys: keys.into_iter().map(|key| Trusted { key, file: None }).collect() }
+    }
+
+    /// `key` counts too.
+    pub fn and(mut self, key: PublicKey) -> Self {
+        self.keys.push(Trusted { key, file: None });
+        self
     }
 
     /// The keys of `files` if there are any, else those in the trusted-keys folders.
@@ -217,7 +242,8 @@ impl TrustedKeys {
     }
 
     pub fn from_files(files: &[PathBuf]) -> Result<Self, KeyError> {
-        files.iter().map(|path| PublicKey::load(path)).collect::<Result<_, _>>().map(|keys| Self { keys })
+        let load = |path: &PathBuf| Ok(Trusted { key: PublicKey::load(path)?, file: Some(path.clone()) });
+        files.iter().map(load).collect::<Result<_, _>>().map(|keys| Self { keys })
     }
 
     /// Every `*.pub` in [`SYSTEM_FOLDER`] and the user's own folder.
@@ -242,10 +268,6 @@ impl TrustedKeys {
         self.keys.is_empty()
     }
 
-    pub fn keys(&self) -> &[PublicKey] {
-        &self.keys
-    }
-
     /// Which trusted key signed `message`, or why none did.
     pub(crate) fn check(&self, message: &[u8], signature: &str) -> Result<PublicKey, Distrust> {
         if self.keys.is_empty() {
@@ -253,9 +275,10 @@ impl TrustedKeys {
         }
         let signature =
             minisign::SignatureBox::from_string(signature).map_err(|_| Distrust::NotASignature)?;
-        let mut candidates = self.keys.iter().filter(|key| key.0.keynum() == signature.keynum()).peekable();
+        let keys = self.keys.iter().map(|trusted| &trusted.key);
+        let mut candidates = keys.filter(|key| key.0.keynum() == signature.keynum()).peekable();
         if candidates.peek().is_none() {
-            return Err(Distrust::UnknownKey { id: key_id(signature.keynum()) });
+            return Err(Distrust::UnknownKey { id: key_id(signature.keynum()), trusted: self.named() });
         }
         // A key number is not proof of anything: two keys may share one.
         let holds = |key: &&PublicKey| {
@@ -263,6 +286,15 @@ impl TrustedKeys {
         };
         let found = candidates.find(holds).cloned();
         found.ok_or_else(|| Distrust::Forged { id: key_id(signature.keynum()) })
+    }
+
+    /// The first few, with where they come from.
+    fn named(&self) -> String {
+        let mut names: Vec<String> = self.keys.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+        if let Some(more @ 1..) = self.keys.len().checked_sub(MOST_NAMED) {
+            names.push(format!("{more} more"));
+        }
+        names.join(", ")
     }
 }
 
@@ -273,8 +305,8 @@ pub enum Distrust {
     NoKeys,
     #[error("the signature is not a minisign signature")]
     NotASignature,
-    #[error("it is signed by key {id}, which is not trusted")]
-    UnknownKey { id: String },
+    #[error("it is signed by key {id}, which is none of the trusted ones: {trusted}")]
+    UnknownKey { id: String, trusted: String },
     #[error("its signature by key {id} does not hold")]
     Forged { id: String },
 }
@@ -338,12 +370,28 @@ mod tests {
         let (secret, _) = pair();
         let (_, strangers) = pair();
         let signature = secret.sign(b"message", "eggo");
+        let (signer, stranger) = (secret.public().id(), strangers.keys[0].key.id());
+        let error = strangers.check(b"message", &signature).unwrap_err();
         assert_eq!(
-            strangers.check(b"message", &signature),
-            Err(Distrust::UnknownKey { id: secret.public().id() })
+            error.to_string(),
+            format!("it is signed by key {signer}, which is none of the trusted ones: key {stranger}")
         );
         assert_eq!(TrustedKeys::default().check(b"message", &signature), Err(Distrust::NoKeys));
         assert_eq!(strangers.check(b"message", "no"), Err(Distrust::NotASignature));
+    }
+
+    #[test]
+    fn trusted_keys_are_named_with_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let files: Vec<PathBuf> = (0..7).map(|n| folder.path().join(format!("{n}.pub"))).collect();
+        for file in &files {
+            std::fs::write(file, KeyPair::generate(None).unwrap().public).unwrap();
+        }
+        let names = TrustedKeys::from_files(&files).unwrap().named();
+        let first = PublicKey::load(&files[0]).unwrap().id();
+        assert!(names.starts_with(&format!("key {first} (`{}`), ", files[0].display())), "{names}");
+        assert!(names.ends_with(", 2 more"), "{names}");
+        assert!(!TrustedKeys::from_files(&files[..5]).unwrap().named().contains("more"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl TrustArgs {
 
     /// As [`TrustArgs::verified`], where `own` counts as trusted too.
     pub fn verified_by(&self, path: &Path, own: &PublicKey) -> Result<Bundle<Verified>, Report> {
-        let keys = TrustedKeys::new(self.keys()?.keys().iter().cloned().chain([own.clone()]));
+        let keys = self.keys()?.and(own.clone());
         let bundle = Bundle::open(path).and_then(|bundle| bundle.verify(&keys));
         bundle.map_err(|error| Error::from(error).into())
     }
