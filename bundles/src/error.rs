@@ -17,7 +17,7 @@ pub enum Error {
     NotABundle { path: PathBuf },
     #[error("`{}` is empty", path.display())]
     Empty { path: PathBuf },
-    #[error("`{}` is cut short or damaged at its end: {why}", path.display())]
+    #[error("`{}` {why}", path.display())]
     Tail { path: PathBuf, why: BadTable },
     #[error("`{}` is not trusted: {why}", path.display())]
     Distrust { path: PathBuf, why: Distrust },

@@ -6,7 +6,7 @@
 //! decompressor does not look.
 
 use crate::digest::Hasher;
-use crate::gzip::{extra_data, extra_member, extra_member_length};
+use crate::gzip::{HEADER, extra_data, extra_member, extra_member_length};
 
 const TABLE: [u8; 2] = *b"ET";
 const FOOTER: [u8; 2] = *b"EF";
@@ -38,11 +38,13 @@ pub struct Footer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadTable {
-    #[error("the footer is missing")]
+    #[error("is cut short: its footer is missing")]
     NoFooter,
-    #[error("the footer does not fit the file's length")]
+    #[error("is damaged at its end: its footer is not sound")]
+    BadFooter,
+    #[error("is damaged: its footer speaks of another length")]
     Misplaced,
-    #[error("the table of members is damaged")]
+    #[error("is damaged at its end: the table of members is not sound")]
     Damaged,
 }
 
@@ -68,7 +70,8 @@ impl Footer {
     /// Reads the last [`FOOTER_LENGTH`] bytes of a bundle that is `length` long.
     pub fn parse(bytes: &[u8], length: u64) -> Result<Self, BadTable> {
         let data = extra_data(FOOTER, bytes).filter(|data| data.len() == FOOTER_DATA);
-        let data = data.and_then(|data| data.strip_prefix(&MAGIC)).ok_or(BadTable::NoFooter)?;
+        let missing = || if resembles_footer(bytes) { BadTable::BadFooter } else { BadTable::NoFooter };
+        let data = data.and_then(|data| data.strip_prefix(&MAGIC)).ok_or_else(missing)?;
         let number = |at: usize| data[at..at + 8].try_into().map(u64::from_le_bytes);
         let (Ok(offset), Ok(members)) = (number(0), number(8)) else { return Err(BadTable::NoFooter) };
         let footer =
@@ -76,6 +79,14 @@ impl Footer {
         let fits = members <= MOST_MEMBERS
             && offset.checked_add(footer.table_length() + FOOTER_LENGTH as u64) == Some(length);
         if fits { Ok(footer) } else { Err(BadTable::Misplaced) }
+    }
+
+    /// Where in `bytes`, the last ones of a file of `length`, a footer ends that fits what stands before it.
+    pub fn end_within(bytes: &[u8], length: u64) -> Option<u64> {
+        let before = length.checked_sub(bytes.len() as u64)?;
+        let places = bytes.windows(FOOTER_LENGTH).zip(before + FOOTER_LENGTH as u64..);
+        let mut members = places.filter(|(bytes, _)| bytes.starts_with(&HEADER[..3]));
+        members.find(|(footer, end)| Self::parse(footer, *end).is_ok()).map(|(_, end)| end)
     }
 
     pub fn table_length(&self) -> u64 {
@@ -113,6 +124,16 @@ impl Footer {
             Err(BadTable::Damaged)
         }
     }
+}
+
+/// Whether most of the bytes that are the same in every footer are there: it is one that was damaged. Zeros
+/// do not count, for many copies that were cut short end in them.
+fn resembles_footer(bytes: &[u8]) -> bool {
+    let mut data = MAGIC.to_vec();
+    data.resize(FOOTER_DATA, 0);
+    let fixed = extra_member(FOOTER, &data);
+    let counted = || fixed.iter().zip(bytes).filter(|(expected, _)| **expected != 0);
+    counted().filter(|(expected, found)| expected == found).count() * 2 > counted().count()
 }
 
 fn front(offset: u64, members: u64) -> [u8; 24] {
@@ -162,7 +183,19 @@ mod tests {
                 }
                 footer.members(table)
             });
-            assert!(outcome.is_err(), "bit {bit}");
+            assert!(matches!(outcome, Err(why) if why != BadTable::NoFooter), "bit {bit}: {outcome:?}");
         }
+    }
+
+    #[test]
+    fn what_was_cut_off_is_not_taken_for_damage() {
+        let tail = [vec![0; 200], tail(&[Member { length: 200, crc: 1 }])].concat();
+        for length in FOOTER_LENGTH..tail.len() {
+            let rest = &tail[length - FOOTER_LENGTH..length];
+            assert_eq!(Footer::parse(rest, length as u64), Err(BadTable::NoFooter), "{length}");
+        }
+        let longer = [&tail[..], &[7; 300]].concat();
+        assert_eq!(Footer::end_within(&longer[100..], longer.len() as u64), Some(tail.len() as u64));
+        assert_eq!(Footer::end_within(&longer[tail.len()..], longer.len() as u64), None);
     }
 }

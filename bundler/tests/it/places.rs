@@ -134,6 +134,19 @@ fn a_cut_or_empty_copy_is_told_as_that() {
     insta::assert_snapshot!(world.transcript(&["verify", "empty.tar.gz", "--pubkey", "key.pub"]));
     insta::assert_snapshot!(world.transcript(&["verify", "start.tar.gz", "--pubkey", "key.pub"]));
     insta::assert_snapshot!(world.transcript(&["verify", "cut.tar.gz", "--pubkey", "key.pub"]));
+    let whole = world.read("out.tar.gz");
+    for (byte, told) in [(1, "its footer is not sound"), (30, "the table of members is not sound")] {
+        let mut bytes = whole.clone();
+        let at = bytes.len() - byte;
+        bytes[at] ^= 1;
+        world.write("flipped.tar.gz", bytes);
+        let flipped = world.run(&["verify", "flipped.tar.gz", "--pubkey", "key.pub"]);
+        assert!(flipped.code == 3 && flipped.stderr.contains(told), "{byte}: {}", flipped.stderr);
+        assert!(flipped.stderr.contains("is damaged at its end"), "{}", flipped.stderr);
+    }
+    world.write("longer.tar.gz", [&whole[..], b"more"].concat());
+    let longer = world.run(&["verify", "longer.tar.gz", "--pubkey", "key.pub"]);
+    assert!(longer.code == 3 && longer.stderr.contains("behind the archive's end"), "{}", longer.stderr);
     let piped = world.piped("empty.tar.gz", &["verify", "-", "--pubkey", "key.pub"]);
     assert_eq!(piped.code, 3);
     assert!(piped.stderr.starts_with("error: `-` is empty\n"), "{}", piped.stderr);

@@ -56,6 +56,9 @@ impl Archive {
             BadTable::NoFooter if !begins_like_a_bundle(&*source) => {
                 Error::NotABundle { path: path.to_path_buf() }
             }
+            BadTable::NoFooter if goes_on_behind_its_end(&*source) => {
+                Error::Refused { path: path.to_path_buf(), why: Refusal::BehindEnd }
+            }
             why => bad_tail(why),
         })?;
         // The footer fits the file's length, so this is no more than the file holds.
@@ -143,6 +146,15 @@ impl Members for MembersFrom<'_> {
         self.number += 1;
         Ok(&self.scratch.content)
     }
+}
+
+/// Whether a sound footer stands a little before the file's end.
+fn goes_on_behind_its_end(source: &dyn ReadAt) -> bool {
+    let length = source.length();
+    let last = length.min(64 << 10);
+    let mut raw = vec![0; last as usize];
+    let read = source.read_exact_at(&mut raw, length - last);
+    read.is_ok() && Footer::end_within(&raw, length).is_some()
 }
 
 /// Whether the file's first member is the front of a bundle: then it is a bundle cut short.
