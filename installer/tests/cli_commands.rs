@@ -83,6 +83,17 @@ fn a_private_key_that_is_not_here_is_warned_about() {
 }
 
 #[test]
+fn a_closed_standard_error_keeps_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eggo-install"));
+    let ran =
+        command.args(["validate", "-f", "none.yaml"]).current_dir(folder.path()).stderr(writer).status();
+    assert_eq!(ran.unwrap().code(), Some(1));
+}
+
+#[test]
 fn problems_are_told_with_their_place() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one.yaml"), "mastres: []\n").unwrap();

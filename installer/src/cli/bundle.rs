@@ -1,5 +1,6 @@
 //! The bundle and the keys that may sign it, as commands take them.
 
+use super::output;
 use crate::config::Config;
 use crate::content::{Content, Tarballs};
 use eggo_bundles::{Bundle, TrustedKeys, Verified};
@@ -54,7 +55,10 @@ impl ContentArgs {
                 .hinted("give a signed bundle; or, if you trust these files, `--allow-unsigned`"));
         }
         for (arch, path) in paths {
-            eprintln!("warning: UNSIGNED content for {arch} from {}: nobody vouches for it", path.display());
+            output::say(format_args!(
+                "warning: UNSIGNED content for {arch} from {}: nobody vouches for it",
+                path.display()
+            ));
         }
         Ok(Content::Tarballs(Box::new(Tarballs::open(paths)?)))
     }

@@ -1,5 +1,6 @@
 //! deploy.yaml, as most commands take it.
 
+use super::output;
 use crate::config::{self, Loaded};
 use eggo_terminal::Report;
 use eggo_yaml::Problems;
@@ -35,7 +36,7 @@ impl ConfigArgs {
 pub fn warn(warnings: &Problems) {
     if !warnings.list.is_empty() {
         for line in warnings.to_string().lines() {
-            eprintln!("warning: {line}");
+            output::say(format_args!("warning: {line}"));
         }
     }
 }

@@ -144,7 +144,7 @@ pub struct Ask {
 impl Confirm for Ask {
     fn confirm(&self, plan: &Plan, _verdict: &Verdict) -> bool {
         if self.format == Format::Table {
-            eprint!("{}", plan_view::render(plan));
+            output::say(plan_view::render(plan).trim_end());
         }
         if self.yes || !std::io::stdin().is_terminal() {
             return true;

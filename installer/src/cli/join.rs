@@ -1,6 +1,6 @@
 //! `eggo-install join`
 
-use super::{Global, install};
+use super::{Global, install, output};
 use crate::operation::kept;
 use eggo_terminal::Report;
 
@@ -25,8 +25,8 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let new: Vec<&str> =
         config.hosts.iter().map(|host| host.name.as_str()).filter(|name| !has(name)).collect();
     match new.as_slice() {
-        [] => eprintln!("deploy.yaml has no new node; unfinished ones are finished"),
-        names => eprintln!("joining {}", names.join(", ")),
+        [] => output::say("deploy.yaml has no new node; unfinished ones are finished"),
+        names => output::say(format_args!("joining {}", names.join(", "))),
     }
     install::carry_out(args.install, true, global)
 }

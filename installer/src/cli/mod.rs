@@ -120,7 +120,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let matches = Cli::command().try_get_matches().unwrap_or_else(|error| match mistyped(&error) {
         Some(report) => {
-            eprintln!("{report}");
+            output::say(&report);
             std::process::exit(report.exit as i32)
         }
         None => error.exit(),
@@ -131,7 +131,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(report) => {
-            eprintln!("{report}");
+            output::say(&report);
             report.exit.into()
         }
     }

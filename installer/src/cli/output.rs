@@ -1,4 +1,4 @@
-//! Printing data: JSON for programs, text for people.
+//! Printing data: JSON for programs, text for people; and what is said beside it.
 
 use eggo_terminal::Report;
 use serde::Serialize;
@@ -17,4 +17,9 @@ pub fn text_out(text: &str) -> Result<(), Report> {
         Err(error) => Err(Report::new(format!("cannot write the result: {error}"))),
         Ok(()) => Ok(()),
     }
+}
+
+/// To stderr. Where nobody is left to read it, the work goes on and ends with the exit code that it has.
+pub fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

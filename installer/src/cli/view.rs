@@ -50,7 +50,7 @@ impl Sink for Plain {
         sent.see(&event);
         if let Some(line) = line(&event) {
             let more = if matches!(event, Event::PhaseWaits { .. }) { sent.words() } else { String::new() };
-            eprintln!("{line}{more}");
+            output::say(line + &more);
         }
     }
 }
