@@ -289,7 +289,7 @@ pub fn downloads() -> PathBuf {
 /// Prints that this companion of Kubernetes is not built for both archs, if so.
 pub fn built(name: &str, version: &str) -> Option<()> {
     let folder = cache().join("companions").join(name).join(version);
-    if ["amd64", "arm64"].iter().all(|arch| folder.join(arch).is_dir()) {
+    if ["amd64", "arm64"].iter().all(|arch| folder.join(arch).join(name).is_file()) {
         return Some(());
     }
     println!("skipped: {name} {version} is not built (scripts/lab kubernetes)");

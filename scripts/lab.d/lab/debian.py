@@ -35,6 +35,17 @@ def in_turn(folder):
         yield
 
 
+def replace(path, text):
+    """Write what is not there yet. Another lab's apt may be reading: it never sees a part of it."""
+    if os.path.exists(path):
+        with open(path) as file:
+            if file.read() == text:
+                return
+    with open(f"{path}.new", "w") as file:
+        file.write(text)
+    os.rename(f"{path}.new", path)
+
+
 class Apt:
     """An apt of its own for one arch. `suites` beyond bookworm itself, `sources` adds deb-src."""
 
@@ -50,15 +61,15 @@ class Apt:
             "-oAcquire::Retries=3", "-oDPkg::Post-Invoke=", "-oAPT::Update::Post-Invoke=",
         ]
         lines = [f"deb{'-src' if sources else ''} [signed-by={KEYRING}] {mirror()} {suite} main" for suite in suites]
-        with open(os.path.join(self.folder, "etc/sources.list"), "w") as file:
-            file.write("\n".join(lines) + "\n")
         open(os.path.join(self.folder, "status"), "a").close()
-        self.update()
+        self.update("\n".join(lines) + "\n")
 
-    def update(self):
-        """Fetch the lists unless they are younger than a day; two labs at once take turns."""
+    def update(self, sources):
+        """Fetch the lists of `sources` unless they are younger than a day; two labs at once take turns."""
         stamp = os.path.join(self.folder, "updated")
+        path = os.path.join(self.folder, "etc/sources.list")
         with in_turn(self.folder):
+            replace(path, sources)
             if os.path.exists(stamp) and time.time() - os.path.getmtime(stamp) < 86400:
                 return
             run("apt-get", *self.options, "-qq", "update")
