@@ -223,7 +223,9 @@ fn containerd_s_settings_are_merged_key_by_key() {
     assert!(containerd::files(&config, &probe).is_err());
     probe.settings.remove("/etc/containerd/conf.d/bad.toml");
     // containerd 2 has other sections.
-    for (version, folders) in [((2, 0), "bin_dir = \"/opt/cni/bin\""), ((2, 4), "bin_dirs = [\"/opt/cni/bin\"]")] {
+    for (version, folders) in
+        [((2, 0), "bin_dir = \"/opt/cni/bin\""), ((2, 4), "bin_dirs = [\"/opt/cni/bin\"]")]
+    {
         let mut probe = probe.clone();
         probe.programs.get_mut("containerd").unwrap().version = Some(Version::new(version.0, version.1, 0));
         let refused = containerd::files(&config, &probe).unwrap_err();

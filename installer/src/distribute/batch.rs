@@ -71,12 +71,13 @@ fn header(name: &str, size: u64) -> Bytes {
     Bytes::copy_from_slice(header.as_bytes())
 }
 
-/// The receiving end on the node. GNU tar takes what a pipe holds at once instead of 10 KiB (other tars do not look at its
-/// variable), which is half of its work; openssl uses what the processor has for sha256, which many a sha256sum does not.
+/// The receiving end on the node. GNU tar takes what a pipe holds at once instead of 10 KiB, which is half of its work
+/// (other tars do not look at its variable); of a write that fell short it does not say why, but the next one does. openssl
+/// uses what the processor has for sha256, which many a sha256sum does not.
 pub(super) fn command(number: u64, pieces: mpsc::Receiver<Bytes>) -> Command {
     let script = format!(
         "umask 077; mkdir -p {STORE} {INCOMING}; cd {INCOMING}\n\
-         failed=; TAR_OPTIONS=-b128 tar -x -f - || failed=1\n\
+         failed=; TAR_OPTIONS=-b128 tar -x -f - || {{ failed=1; head -c 65536 /dev/zero > full.{number} || :; rm -f full.{number}; }}\n\
          [ \"$(tail -n 1 list.{number} 2>/dev/null)\" = {END} ] || exit 1\n\
          names=$(while read -r name; do\n\
            case $name in {END}) break ;; +*) name=${{name#+}}; cat \"$name.rest\" >> \"$name\"; rm -f \"$name.rest\" ;; esac\n\

@@ -33,7 +33,9 @@ pub enum RuntimeError {
     NoDockershim(Version),
     #[error("`{0}` is not valid TOML: {1}")]
     Toml(String, String),
-    #[error("`{name}` has containerd's settings in version {theirs}, and its containerd takes version {ours}")]
+    #[error(
+        "`{name}` has containerd's settings in version {theirs}, and its containerd takes version {ours}"
+    )]
     Settings { name: String, theirs: i64, ours: i64 },
     #[error("`{0}` is not a JSON object: {1}")]
     Json(String, String),
