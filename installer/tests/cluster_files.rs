@@ -104,7 +104,7 @@ fn flags_follow_the_version() {
         (Component::KubeApiserver, "--profiling=false", "", 20, 99),
         (Component::KubeApiserver, "--logtostderr", "", 99, 99),
     ] {
-        for minor in 20..=35 {
+        for minor in 20..=36 {
             let expected = (from..to).contains(&minor);
             assert_eq!(has(component, minor, flag, extra), expected, "{component} {flag} in 1.{minor}");
         }

@@ -80,8 +80,8 @@ def pack_own(root, arch, companions):
     built = {}
     for one in companions:
         built.setdefault((OWN[one.name], one.version), {})[one.name] = one.path(arch)
-    for (pack, version), programs in built.items():
-        pack(root, arch, version, programs)
+    for (release, number), programs in built.items():
+        release(root, arch, number, programs)
 
 
 def coredns(root, arch, version, programs):
