@@ -1,13 +1,15 @@
 //! What a person sees of either program: errors with hints and exit codes, tables,
-//! sizes, progress. No logic of bundles or hosts, and no decision, lives here.
+//! sizes, progress; and what both do first. No logic of bundles or hosts, and no decision, lives here.
 
 mod count;
+mod lookups;
 mod report;
 mod size;
 mod table;
 mod watch;
 
 pub use count::Count;
+pub use lookups::keep_lookups_inside;
 pub use report::{Exit, Explain, Report};
 pub use size::{Rate, Size};
 pub use table::Table;

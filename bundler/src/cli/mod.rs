@@ -89,6 +89,7 @@ enum Command {
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ExitCode {
+    eggo_terminal::keep_lookups_inside();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -118,6 +118,7 @@ enum Command {
 
 /// Parses, runs, reports.
 pub fn main() -> ExitCode {
+    eggo_terminal::keep_lookups_inside();
     let matches = Cli::command().try_get_matches().unwrap_or_else(|error| match mistyped(&error) {
         Some(report) => {
             output::say(&report);
