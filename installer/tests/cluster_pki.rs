@@ -142,6 +142,24 @@ fn what_is_good_is_used_again_and_what_is_not_is_made_anew() {
 }
 
 #[test]
+fn of_a_cluster_that_is_there_nothing_is_made_anew() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path().join("pki");
+    Folder::prepare(&root, None, now()).unwrap();
+    Folder::open(&root, now()).unwrap();
+    for file in
+        ["ca.key", "ca.crt", "etcd/ca.key", "front-proxy-ca.crt", "sa.key", "sa.pub", "encryption.key"]
+    {
+        let (path, aside) = (root.join(file), temporary.path().join("aside"));
+        std::fs::rename(&path, &aside).unwrap();
+        let refusal = Folder::open(&root, now()).err().expect("refused").to_string();
+        assert_eq!(refusal, format!("`{}` is missing, and the cluster runs by it", path.display()));
+        assert!(!path.exists());
+        std::fs::rename(&aside, &path).unwrap();
+    }
+}
+
+#[test]
 fn leaves_never_outlive_their_authority() {
     let temporary = tempfile::tempdir().unwrap();
     let begin = now();

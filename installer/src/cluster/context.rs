@@ -1,5 +1,6 @@
 //! What every phase of the cluster works on.
 
+use super::deploy::certificates;
 use super::kubectl::Kubectl;
 use super::probe::{self, Probe};
 use crate::config::{self, Config};
@@ -115,13 +116,16 @@ impl Cluster {
         self.nodes.iter().find(|node| node.host.name == name)
     }
 
-    /// The certificates, opened or made on first use.
+    /// The certificates; made on first use as long as no node can have any of them.
     pub fn pki(&self) -> Result<&Folder, Report> {
         if let Some(folder) = self.pki.get() {
             return Ok(folder);
         }
-        let external = self.config.external_ca.as_deref();
-        let folder = Folder::prepare(&self.state.join("pki"), external, Timestamp::now())?;
+        let (root, now) = (self.state.join("pki"), Timestamp::now());
+        let folder = match certificates::are_made(&self.state) {
+            true => Folder::open(&root, now)?,
+            false => Folder::prepare(&root, self.config.external_ca.as_deref(), now)?,
+        };
         Ok(self.pki.get_or_init(|| folder))
     }
 

@@ -1,6 +1,7 @@
 //! What this machine remembers of a cluster: its configuration as it was last installed, without
 //! passwords, and the hooks that a cleanup will run.
 
+use crate::cluster::deploy::certificates::CONFIG;
 use crate::cluster::etcd_data::BACKUPS;
 use crate::config::{Config, Schedule};
 use eggo_bundles::Arch;
@@ -10,12 +11,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-const FILE: &str = "config.json";
 const HOOKS: &str = "hooks";
 
 /// `None` if no install has got that far.
 pub fn load(state: &Path) -> Result<Option<Config>, Report> {
-    let path = state.join(FILE);
+    let path = state.join(CONFIG);
     let failed = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", path.display()));
     let text = match fs::read(&path) {
         Ok(text) => text,
@@ -139,9 +139,9 @@ mod tests {
         let place = |name: &str| format!("looked in `{}`", folder.path().join(name).display());
         assert_eq!(looked("kept"), [place("kept")]);
         save_config(&state, &config).unwrap();
-        let mode = std::fs::metadata(state.join(FILE)).unwrap().permissions().mode();
+        let mode = std::fs::metadata(state.join(CONFIG)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(!std::fs::read_to_string(state.join(FILE)).unwrap().contains("s3cret"));
+        assert!(!std::fs::read_to_string(state.join(CONFIG)).unwrap().contains("s3cret"));
         assert_eq!(looked("other"), [place("other") + "; beside it is `kept`"]);
         config.login.password = None;
         assert_eq!(list(folder.path()).unwrap(), [config]);

@@ -39,8 +39,24 @@ pub enum Reuse {
 }
 
 impl Folder {
-    /// Opens the folder. Authorities and keys that are missing are taken from `external`
-    /// if that is given, else made.
+    /// Opens the folder of a cluster that is there. Nothing is made: another authority or key in place of
+    /// one that is missing would lock everybody out.
+    pub fn open(root: &Path, now: Timestamp) -> Result<Self, PkiError> {
+        let mut authorities = Vec::new();
+        for name in AuthorityName::ALL {
+            for suffix in ["crt", "key"] {
+                must_exist(&with_suffix(&root.join(name.path()), suffix))?;
+            }
+            authorities.extend(load(root, name, now)?.map(|authority| (name, authority)));
+        }
+        for file in ["sa.key", "sa.pub", "encryption.key"] {
+            must_exist(&root.join(file))?;
+        }
+        Ok(Self { root: root.to_path_buf(), authorities })
+    }
+
+    /// The folder of a cluster that is about to be made. Authorities and keys that are missing are taken
+    /// from `external` if that is given, else made.
     pub fn prepare(root: &Path, external: Option<&Path>, now: Timestamp) -> Result<Self, PkiError> {
         make_folder(root)?;
         let mut authorities = Vec::new();
@@ -182,6 +198,10 @@ impl Folder {
         let text = Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()) + "\n");
         write(&path, text.as_bytes())
     }
+}
+
+fn must_exist(path: &Path) -> Result<(), PkiError> {
+    if path.exists() { Ok(()) } else { Err(PkiError::Missing(path.to_path_buf())) }
 }
 
 fn load(root: &Path, name: AuthorityName, now: Timestamp) -> Result<Option<Authority>, PkiError> {

@@ -34,6 +34,8 @@ pub enum PkiError {
     Expired { what: String, when: String },
     #[error("`{0}` is missing in the folder of the external authority")]
     ExternalMissing(PathBuf),
+    #[error("`{}` is missing, and the cluster runs by it", .0.display())]
+    Missing(PathBuf),
     #[error("cannot make the certificate `{what}`")]
     Make { what: String, source: rcgen::Error },
     #[error("`{name}` cannot stand in a certificate")]
@@ -52,6 +54,11 @@ impl eggo_terminal::Explain for PkiError {
             PkiError::Expired { .. } => "give a new authority, or mend the clock of this machine".into(),
             PkiError::ExternalMissing(_) => {
                 "`external-ca-path` holds `ca.crt` and `ca.key`, and may hold `etcd/ca.*`, `front-proxy-ca.*`, `sa.*`"
+                    .into()
+            }
+            PkiError::Missing(_) => {
+                "put it back: another one would lock out every node and user; masters have most of them in \
+                 /etc/kubernetes/pki"
                     .into()
             }
             _ => return None,

@@ -10,6 +10,9 @@ use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
+/// The file with the config in a cluster's folder.
+pub const CONFIG: &str = "config.json";
+
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     make(cluster).map_err(PhaseError::Whole)
 }
@@ -27,7 +30,12 @@ fn make(cluster: &Cluster) -> Result<(), Report> {
 /// The config as the last command left the cluster; `list` reads it.
 pub fn save_config(state: &Path, config: &Config) -> Result<(), Report> {
     let text = serde_json::to_vec_pretty(config).map_err(|error| Report::new(error.to_string()))?;
-    write(&state.join("config.json"), &text)
+    write(&state.join(CONFIG), &text)
+}
+
+/// Whether this phase has been through: the config comes last, and before any node gets a certificate.
+pub fn are_made(state: &Path) -> bool {
+    state.join(CONFIG).exists()
 }
 
 /// The administrator's certificate anew.
