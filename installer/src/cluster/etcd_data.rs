@@ -11,7 +11,7 @@ use eggo_bundles::{Digest, Role};
 use eggo_terminal::Report;
 use jiff::Timestamp;
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +20,8 @@ use tokio::sync::mpsc;
 /// The folder of snapshots, in that of the cluster.
 pub const BACKUPS: &str = "backups";
 const LIMIT: Duration = Duration::from_secs(600);
+/// What is sent at a time.
+const PIECE: u64 = 1 << 20;
 const SNAPSHOT: &str = "/var/lib/eggo/snapshot.db";
 
 /// A snapshot that lies on the control machine.
@@ -66,9 +68,8 @@ pub async fn backup_before(cluster: &Cluster, why: &str) -> Result<(), Report> {
 
 async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
     let folder = cluster.state.join(BACKUPS);
-    let io = |path: &Path, error: std::io::Error| {
-        Report::new(format!("cannot write `{}`: {error}", path.display()))
-    };
+    let io =
+        |path: &Path, error: io::Error| Report::new(format!("cannot write `{}`: {error}", path.display()));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| io(&folder, error))?;
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let path = folder.join(format!("etcd-{time}-{why}.db"));
@@ -125,10 +126,9 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
     if cluster.config.etcd.external.is_some() {
         return Err(Report::new("etcd is external: its data is its owner's business"));
     }
-    let content = fs::read(snapshot)
-        .map_err(|error| Report::new(format!("cannot read `{}`: {error}", snapshot.display())))?;
-    let content = Bytes::from(content);
-    let digest = Digest::of(&content);
+    let unreadable = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", snapshot.display()));
+    let (digest, _) =
+        File::open(snapshot).and_then(|mut file| Digest::of_reader(&mut file)).map_err(unreadable)?;
     let etcds = cluster.with_role(Role::Etcd);
     let list: Vec<String> =
         etcds.iter().map(|node| format!("{}={}", node.host.name, peer_url(&node.host))).collect();
@@ -136,7 +136,7 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
 
     // Everything is checked and unpacked beside before anything is stopped.
     on_all(&etcds, |node| {
-        let (list, content) = (list.clone(), content.clone());
+        let list = list.clone();
         let token = cluster.config.etcd.token.clone();
         Box::pin(async move {
             let script = format!(
@@ -153,8 +153,11 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
                 token = quote(&token),
                 url = quote(&peer_url(&node.host)),
             );
-            let command = Command::sh("unpack the snapshot", script).stdin(content).timeout(LIMIT);
-            node.remote.run(command).await.map(|_| ()).map_err(Report::from)
+            let (sender, pieces) = mpsc::channel(16);
+            let command = Command::sh("unpack the snapshot", script).stream(pieces).timeout(LIMIT);
+            let (read, unpacked) = futures::join!(send(snapshot, sender), node.remote.run(command));
+            read.map_err(unreadable)?;
+            unpacked.map(|_| ()).map_err(Report::from)
         })
     })
     .await?;
@@ -178,6 +181,18 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
     // What the others remember of the API is from another time.
     let forget = "systemctl restart kube-controller-manager kube-scheduler";
     everywhere(&masters, "restart the controllers", forget).await
+}
+
+/// A file in pieces, as far as somebody takes them.
+async fn send(path: &Path, pieces: mpsc::Sender<Bytes>) -> io::Result<()> {
+    let file = File::open(path)?;
+    loop {
+        let mut piece = Vec::with_capacity(PIECE as usize);
+        (&file).take(PIECE).read_to_end(&mut piece)?;
+        if piece.is_empty() || pieces.send(piece.into()).await.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 async fn everywhere(nodes: &[&Node], title: &str, script: &str) -> Result<(), Report> {
