@@ -16,6 +16,7 @@ use crate::remote::RemoteFile;
 use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
+use std::net::IpAddr;
 use std::time::Duration;
 
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
@@ -90,6 +91,18 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
 /// Shell that succeeds when something listens on the port.
 pub fn listens(port: u16) -> String {
     format!("grep -qi ':{port:04X} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6")
+}
+
+/// As [`listens`], on just this address: others may have the port on theirs.
+pub fn listens_on(ip: IpAddr, port: u16) -> String {
+    // The kernel prints an address in words as the machine reads them, and both archs are little-endian.
+    let bytes = match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let words = bytes.chunks(4).map(|word| word.iter().rev().map(|byte| format!("{byte:02X}")).collect());
+    let address: String = words.collect::<Vec<String>>().concat();
+    format!("grep -q ' {address}:{port:04X} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6")
 }
 
 /// What a component says its version is; one that is not known here is run all the same.
@@ -178,4 +191,24 @@ async fn grant(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     };
     cluster.run.step(&node.host.name, step, work).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_listener_counts_on_its_own_address_only() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let holds = |script: String| {
+            std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success()
+        };
+        assert!(holds(listens(port)));
+        assert!(holds(listens_on("127.0.0.1".parse().unwrap(), port)));
+        assert!(!holds(listens_on("127.0.0.2".parse().unwrap(), port)));
+        let six = listens_on("fd00::1".parse().unwrap(), 53);
+        assert!(six.contains(" 000000FD000000000000000001000000:0035 "), "{six}");
+    }
 }

@@ -67,7 +67,7 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
             RemoteFile::new(paths::COREDNS, kubeconfig.to_string()).secret(),
             RemoteFile::new(paths::COREFILE, corefile),
         ],
-        works: Some(super::control_plane::listens(53)),
+        works: Some(super::control_plane::listens_on(node.host.ip, 53)),
         undo: vec![Undo::Folder { path: "/etc/dns".into() }],
         ..Service::new("coredns")
     }
