@@ -9,6 +9,8 @@ pub const CONTROLLER_MANAGER: &str = "/etc/kubernetes/controller-manager.conf";
 pub const SCHEDULER: &str = "/etc/kubernetes/scheduler.conf";
 pub const KUBELET_BOOTSTRAP: &str = "/etc/kubernetes/kubelet-bootstrap.kubeconfig";
 pub const KUBELET: &str = "/etc/kubernetes/kubelet.kubeconfig";
+/// The kubelet's own certificate with its key; it renews them itself.
+pub const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet_config.yaml";
 pub const KUBE_PROXY: &str = "/etc/kubernetes/kube-proxy.conf";
 pub const KUBE_PROXY_CONFIG: &str = "/etc/kubernetes/kube-proxy-config.yaml";

@@ -5,8 +5,10 @@ use super::paths;
 use super::version::Version;
 use crate::config::Config;
 use crate::facts::PROGRAMS;
+use crate::pki::Certificate;
 use crate::remote::{Command, KEPT, quote};
 use base64::Engine as _;
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub struct Probe {
     pub settings: BTreeMap<String, Vec<u8>>,
     /// etcd has been here before.
     pub etcd_data: bool,
-    /// The kubelet has its certificate.
+    /// The kubelet has a certificate that is still good.
     pub kubelet_joined: bool,
 }
 
@@ -77,13 +79,14 @@ pub fn command(config: &Config) -> Command {
          for f in {DOCKER} {ISULAD}; do for g in \"$f\" \"{KEPT}/original$f\" \"{KEPT}/absent$f\"; do\n\
            [ -f \"$g\" ] && echo \"settings $g $(base64 -w0 <\"$g\")\"; done; done\n\
          [ -d {ETCD_DATA}/member ] && echo etcd-data\n\
-         [ -s {KUBELET} ] && [ -s /var/lib/kubelet/pki/kubelet-client-current.pem ] && echo kubelet-joined\n\
+         [ -s {KUBELET} ] && [ -s {KUBELET_CLIENT} ] && echo \"kubelet-certificate $(awk '/BEGIN CERT/,/END CERT/' {KUBELET_CLIENT} | base64 -w0)\"\n\
          true\n",
         CONTAINERD_USER = paths::CONTAINERD_USER,
         DOCKER = paths::DOCKER,
         ISULAD = paths::ISULAD,
         ETCD_DATA = paths::ETCD_DATA,
         KUBELET = paths::KUBELET,
+        KUBELET_CLIENT = paths::KUBELET_CLIENT,
     ));
     Command::sh("look at the installed programs", script)
 }
@@ -111,12 +114,12 @@ impl Probe {
                 "cni" => probe.cni_bin_dirs.push(rest.to_string()),
                 "settings" => {
                     let (path, content) = rest.split_once(' ').unwrap_or((rest, ""));
-                    if let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(content) {
+                    if let Ok(bytes) = decode(content) {
                         probe.settings.insert(path.to_string(), bytes);
                     }
                 }
                 "etcd-data" => probe.etcd_data = true,
-                "kubelet-joined" => probe.kubelet_joined = true,
+                "kubelet-certificate" => probe.kubelet_joined = !has_expired(rest),
                 _ => {}
             }
         }
@@ -132,6 +135,16 @@ impl Probe {
     }
 }
 
+fn decode(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    base64::engine::general_purpose::STANDARD.decode(text)
+}
+
+/// A certificate that cannot be read is the kubelet's business.
+fn has_expired(encoded: &str) -> bool {
+    let certificate = decode(encoded).ok().and_then(|pem| Certificate::parse("kubelet-client", &pem).ok());
+    certificate.is_some_and(|certificate| certificate.not_after <= Timestamp::now())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +155,7 @@ mod tests {
             "program kubelet /usr/bin/kubelet Kubernetes v1.20.2 \n\
              program containerd /usr/bin/containerd containerd github.com/containerd/containerd 1.6.20~ds1 x \n\
              program nginx /usr/sbin/nginx nginx version: nginx/1.22.1\n\
-             cgroup 1\nunit containerd\ncni /usr/lib/cni\nsettings /etc/docker/daemon.json e30=\nkubelet-joined\n",
+             cgroup 1\nunit containerd\ncni /usr/lib/cni\nsettings /etc/docker/daemon.json e30=\nkubelet-certificate \n",
         );
         assert_eq!(probe.version("kubelet"), Some(Version::new(1, 20, 2)));
         assert_eq!(probe.version("containerd"), Some(Version::new(1, 6, 20)));
@@ -150,5 +163,25 @@ mod tests {
         assert_eq!(probe.cgroup, Cgroup::V1);
         assert_eq!(probe.settings["/etc/docker/daemon.json"], b"{}");
         assert!(probe.kubelet_joined && !probe.etcd_data && probe.units.contains("containerd"));
+    }
+
+    #[test]
+    fn a_kubelet_whose_certificate_has_expired_is_to_join_again() {
+        use crate::pki::folder::Reuse;
+        use crate::pki::table::{Holder, Names, Subject, rows};
+        let folder = tempfile::tempdir().unwrap();
+        let begin = Timestamp::now() - jiff::SignedDuration::from_hours(24 * 400);
+        let pki = crate::pki::Folder::prepare(folder.path(), None, begin).unwrap();
+        let api = Names::default();
+        let subject =
+            Subject { name: "w", ip: [127, 0, 0, 1].into(), holds: &[Holder::WorkerServing], api: &api };
+        let row = rows(&subject).remove(0);
+        let joined = |at| {
+            let leaf = pki.leaf(Some("w"), &row, Reuse::Never, at).unwrap();
+            let encoded = base64::engine::general_purpose::STANDARD.encode(leaf.certificate);
+            Probe::parse(&format!("kubelet-certificate {encoded}\n")).kubelet_joined
+        };
+        assert!(joined(Timestamp::now()));
+        assert!(!joined(begin), "a year is over");
     }
 }

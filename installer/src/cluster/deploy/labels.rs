@@ -26,12 +26,10 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
         }
         if taint {
             // The old name of the taint went with 1.25.
-            let keys = if minor < 24 { vec!["master"] } else { vec!["control-plane"] };
-            for key in keys {
-                script.push_str(&format!(
-                    "kubectl taint --overwrite node {name} node-role.kubernetes.io/{key}=:NoSchedule >/dev/null\n"
-                ));
-            }
+            let key = if minor < 24 { "master" } else { "control-plane" };
+            script.push_str(&format!(
+                "kubectl taint --overwrite node {name} node-role.kubernetes.io/{key}=:NoSchedule >/dev/null\n"
+            ));
         }
         let step = Step::new("labels", "label and taint").fingerprint(&script);
         let work = || async {

@@ -120,7 +120,8 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
         files.push(RemoteFile::new(paths::pki("kubelet.crt"), leaf.certificate));
         files.push(RemoteFile::new(paths::pki("kubelet.key"), leaf.key.to_string()).secret());
     }
-    if let Some(token) = token.filter(|_| !probe.kubelet_joined) {
+    let token = token.filter(|_| !probe.kubelet_joined);
+    if let Some(token) = token {
         introduce(cluster, node, token).await?;
     }
     Service {
@@ -128,7 +129,7 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
         files,
         depends: version.to_string(),
         before: format!("sysctl -q -p {} >/dev/null", paths::SYSCTL_KUBELET),
-        works: Some(format!("[ -s /var/lib/kubelet/pki/kubelet-client-current.pem ] && {{ {STAYS}; }}")),
+        works: Some(format!("[ -s {} ] && {{ {STAYS}; }}", paths::KUBELET_CLIENT)),
         limit: JOIN,
         undo: leftovers(),
         ..Service::new("kubelet")
@@ -153,7 +154,7 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
     }
     .ensure(&cluster.run, node)
     .await?;
-    registered(cluster, node).await
+    registered(cluster, node, token.is_some()).await
 }
 
 /// Shell: the kubelet answers where it tells of its health, or has run for some seconds.
@@ -176,6 +177,9 @@ async fn introduce(cluster: &Cluster, node: &Node, token: &Token) -> Result<(), 
         .undo(Undo::file(paths::KUBELET_BOOTSTRAP))
         .always();
     let work = || async {
+        // A certificate that has expired, while the machine was off: the kubelet asks for another one.
+        let script = format!("rm -f {} {}", paths::KUBELET, paths::KUBELET_CLIENT);
+        node.remote.run(Command::sh("forget the kubelet's old certificate", script)).await?;
         node.remote.write_file(file).await?;
         Ok(Outcome::Changed)
     };
@@ -184,8 +188,9 @@ async fn introduce(cluster: &Cluster, node: &Node, token: &Token) -> Result<(), 
 }
 
 /// Waits until the API knows the node; then the token's file is of no use any more.
-async fn registered(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+async fn registered(cluster: &Cluster, node: &Node, introduced: bool) -> Result<(), Report> {
     let step = Step::new("kubelet/registered", "see the node in the API");
+    let step = if introduced { step.always() } else { step };
     let work = || async {
         let kubectl = cluster.kubectl().await?;
         let check = format!("kubectl get node {} -o name", node.host.name);

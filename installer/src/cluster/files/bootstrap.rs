@@ -4,9 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-/// How long a token lets kubelets in. One that is near its end is not handed out any more.
+/// How long a token lets kubelets in, should nobody revoke it.
 pub const LIFETIME: SignedDuration = SignedDuration::from_hours(2);
-pub const RESERVE: SignedDuration = SignedDuration::from_mins(20);
 
 /// `ID.SECRET`, six and sixteen letters and digits.
 pub struct Token {
@@ -27,10 +26,6 @@ impl Token {
     /// The user name that the API knows its bearer by.
     pub fn user(&self) -> String {
         format!("system:bootstrap:{}", self.id)
-    }
-
-    pub fn lasts(&self, now: Timestamp) -> bool {
-        self.expires > now + RESERVE
     }
 
     pub fn secret(&self) -> Value {
