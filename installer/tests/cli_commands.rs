@@ -185,6 +185,32 @@ fn what_is_not_there_is_told_before_anybody_is_asked() {
 }
 
 #[test]
+fn cleanup_leaves_a_folder_that_it_knows_nothing_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let template = ["template", "-f", "d.yaml", "--masters", "m1@127.0.0.1", "--workers", "w1@127.0.0.2"];
+    assert!(eggo(folder.path(), &template).status.success());
+    let state = folder.path().join("state/k8s-cluster");
+    std::fs::create_dir_all(state.join("pki")).unwrap();
+    std::fs::write(state.join("pki/ca.key"), "of another tool").unwrap();
+    let told = told(&eggo(folder.path(), &["cleanup", "--yes", "-f", "d.yaml", "--state-dir", "state"]));
+    let expected = "nothing to clean up: nothing was recorded in `state/k8s-cluster`, which stays as it is";
+    assert!(told.starts_with("exit 0") && told.contains(expected), "{told}");
+    assert_eq!(std::fs::read_to_string(state.join("pki/ca.key")).unwrap(), "of another tool");
+    assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "and nothing is added");
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [&["check", "b.tar.gz", "--only", "etcd"][..], &["upgrade", "b.tar.gz", "--only", "etcd"]] {
+        let told = told(&eggo(folder.path(), words));
+        assert!(told.starts_with("exit 2") && told.contains("unexpected argument '--only'"), "{told}");
+    }
+    let told = told(&eggo(folder.path(), &["upgrade", "b.tar.gz", "--skip", "etcd"]));
+    assert!(told.starts_with("exit 2") && told.contains("addons"), "{told}");
+}
+
+#[test]
 fn a_node_that_does_not_answer_is_not_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let template = ["template", "-f", "d.yaml", "--masters", "m1@127.0.0.1", "--workers", "w1@127.0.0.2"];

@@ -1,8 +1,10 @@
 //! Three masters with stacked etcd behind nginx: one dies and comes back; certificates are renewed, a
 //! worker joins and leaves, a master leaves, and the programs are upgraded, while the API answers.
 
+use eggo_install::pki::{AuthorityName, Folder, Names, Profile, Usage};
 use eggo_tests::lab::{Kind, Lab};
 use eggo_tests::site::{PROGRAMS, Place, Release, Site, run, succeed};
+use jiff::{SignedDuration, Timestamp};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -45,11 +47,26 @@ fn three_masters_behind_a_load_balancer() {
     site.host("x").exec("mkdir -p /var/lib/kubelet; mount -t tmpfs disk /var/lib/kubelet");
     places.push(Place { host: "x", lists: &["workers"] });
     site.describe("ha", &places, &balancer);
-    let mut join = site.install(&["join"]);
-    join.arg(&bundle).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
-    succeed(join);
+    let join = || {
+        let mut join = site.install(&["join"]);
+        join.arg(&bundle).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
+        join
+    };
+    succeed(join());
     assert!(site.kubectl("o", "get node x --no-headers").contains(" Ready "));
     assert_eq!(site.host("x").exec("cat /run/eggo-operator").trim(), "join");
+
+    // It was off for so long that its certificate has expired: the same command takes it in again.
+    let client = "/var/lib/kubelet/pki/kubelet-client";
+    let expired = expired_certificate();
+    site.host("x").exec(&format!(
+        "systemctl stop kubelet; rm {client}-*\ncat >{client}-old.pem <<'END'\n{expired}END\n\
+         ln -s {client}-old.pem {client}-current.pem; systemctl start --no-block kubelet"
+    ));
+    succeed(join());
+    site.host("x")
+        .exec(&format!("! cmp -s {client}-old.pem {client}-current.pem; systemctl is-active kubelet"));
+    assert!(!site.host("x").exec("ls /etc/kubernetes").contains("bootstrap"), "the token is gone");
 
     // A kubelet that asks for a new serving certificate gets it with the others.
     let serving = "/var/lib/kubelet/pki/kubelet-server";
@@ -60,6 +77,7 @@ fn three_masters_behind_a_load_balancer() {
     succeed(site.install(&["etcd", "backup"]));
 
     // A version whose kubelet does not start: the workers go back to what they had.
+    let former = bundle;
     let next = patched(&site, "next");
     let broken = patched(&site, "broken");
     fs::copy(next.join("amd64/kube-proxy"), broken.join("amd64/kubelet")).unwrap();
@@ -85,6 +103,15 @@ fn three_masters_behind_a_load_balancer() {
     assert_eq!(nodes.matches(site.release.next).count(), 3, "{nodes}");
     assert!(!nodes.contains("SchedulingDisabled"), "{nodes}");
 
+    // Nobody goes back by an install.
+    let mut back = site.install(&[]);
+    back.arg(&former).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
+    let refused = run(back);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    let runs = format!("version: runs Kubernetes {}", site.release.next);
+    assert!(told.contains(&runs) && told.contains("`upgrade` goes there"), "{told}");
+
     // The worker and a master leave; two members of etcd are left.
     let mut delete = site.install(&["delete", "x", "n"]);
     delete.arg("--yes");
@@ -97,6 +124,21 @@ fn three_masters_behind_a_load_balancer() {
     assert!(!left.contains("kubelet_config") && !left.contains("/usr/bin/kubelet"), "{left}");
     site.host("x").exec("mountpoint -q /var/lib/kubelet && [ -z \"$(ls -A /var/lib/kubelet)\" ]");
     assert!(site.kubectl("o", "get configmap").contains("while-one-is-dead"));
+}
+
+/// A kubelet's certificate of more than a year ago, with its key.
+fn expired_certificate() -> String {
+    let then = Timestamp::now() - SignedDuration::from_hours(24 * 400);
+    let folder = tempfile::tempdir().unwrap();
+    let pki = Folder::prepare(folder.path(), None, then).unwrap();
+    let profile = Profile {
+        common_name: "system:node:x".to_string(),
+        organisation: Some("system:nodes".to_string()),
+        usage: Usage::Client,
+        names: Names::default(),
+    };
+    let leaf = pki.authority(AuthorityName::Cluster).sign("kubelet", &profile, then).unwrap();
+    format!("{}{}", leaf.certificate, *leaf.key)
 }
 
 /// The same programs under the name of another version, in a folder of that name.

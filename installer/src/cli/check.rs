@@ -15,7 +15,7 @@ pub struct Args {
     list: bool,
 
     #[command(flatten)]
-    install: install::Args,
+    target: install::TargetArgs,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
@@ -26,7 +26,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         });
         return output::text_out(&table.to_string());
     }
-    let (request, _) = install::request(args.install, global)?;
+    let (request, _) = install::request(args.target, global)?;
     let verdict = runtime()?.block_on(operation::check(request))?;
     match global.format {
         Format::Json => output::json(&verdict)?,

@@ -6,6 +6,7 @@ use super::state::StateArgs;
 use super::{Format, Global, output, runtime, view};
 use crate::cleanup::Options;
 use crate::events::Event;
+use crate::journal::Journal;
 use crate::operation::{self, CleanupRequest, kept};
 use eggo_terminal::{Count, Report};
 use serde_json::json;
@@ -72,7 +73,12 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         events: view::sink(global.format),
     };
     let events = request.events.clone();
+    let ours = Journal::has_records(&state);
     let undone = runtime()?.block_on(operation::cleanup(request))?;
+    if !ours && state.exists() {
+        let why = format!(": nothing was recorded in `{}`, which stays as it is", state.display());
+        return done(undone, &why, global);
+    }
     if !args.keep_state && state.exists() {
         let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
         if let Some(kept) = kept::remove(&state).map_err(failed)? {

@@ -23,35 +23,7 @@ use std::sync::Arc;
 #[group(skip)]
 pub struct Args {
     #[command(flatten)]
-    pub content: ContentArgs,
-
-    #[command(flatten)]
-    pub config: ConfigArgs,
-
-    #[command(flatten)]
-    pub state: StateArgs,
-
-    /// Do not ask before changing anything; nor is anybody asked where there is no terminal
-    #[arg(short, long)]
-    pub yes: bool,
-
-    #[command(flatten)]
-    pub choice: ChoiceArgs,
-
-    #[command(flatten)]
-    pub access: AccessArgs,
-}
-
-/// What to leave out, shared by the commands that run phases.
-#[derive(Debug, Clone, clap::Args)]
-pub struct ChoiceArgs {
-    /// Preflight checks whose errors do not count, by name; `check` shows the names
-    #[arg(long, alias = "ignore", value_name = "CHECK,…", value_delimiter = ',')]
-    pub ignore_preflight: Vec<String>,
-
-    /// Let `type: repo` items come from the nodes' own repositories
-    #[arg(long)]
-    pub node_repos: bool,
+    pub consent: ConsentArgs,
 
     /// Phases to leave out, by name
     #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
@@ -60,20 +32,41 @@ pub struct ChoiceArgs {
     /// The only phases to run, by name
     #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
     pub only: Vec<String>,
+
+    #[command(flatten)]
+    pub target: TargetArgs,
 }
 
-impl ChoiceArgs {
-    pub fn options(&self) -> Result<Options, Report> {
-        Ok(Options {
-            ignore: preflight::parse_checks(&self.ignore_preflight)?,
-            selection: Selection {
-                skip: self.skip.iter().cloned().collect(),
-                only: self.only.iter().cloned().collect(),
-            },
-            plan: plan::Options { node_repos: self.node_repos },
-            joining: false,
-        })
-    }
+/// What goes where, shared by the commands that bring content to nodes or look whether they would take it.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub struct TargetArgs {
+    #[command(flatten)]
+    pub content: ContentArgs,
+
+    #[command(flatten)]
+    pub config: ConfigArgs,
+
+    #[command(flatten)]
+    pub state: StateArgs,
+
+    /// Preflight checks whose errors do not count, by name; `check --list` shows the names
+    #[arg(long, alias = "ignore", value_name = "CHECK,…", value_delimiter = ',')]
+    pub ignore_preflight: Vec<String>,
+
+    /// Let `type: repo` items come from the nodes' own repositories
+    #[arg(long)]
+    pub node_repos: bool,
+
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct ConsentArgs {
+    /// Do not ask before changing anything; nor is anybody asked where there is no terminal
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
@@ -82,8 +75,10 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
 
 /// Installs, or joins to a cluster that is there, and says what came of it.
 pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Report> {
-    let confirm = Ask { yes: args.yes, format: global.format };
-    let (mut request, state) = request(args, global)?;
+    let confirm = Ask { yes: args.consent.yes, format: global.format };
+    let (mut request, state) = request(args.target, global)?;
+    let (skip, only) = (args.skip.into_iter().collect(), args.only.into_iter().collect());
+    request.options.selection = Selection { skip, only };
     request.options.joining = joining;
     let installed = runtime()?.block_on(operation::install(request, &confirm))?;
     match global.format {
@@ -113,8 +108,12 @@ pub fn done(installed: &Installed) -> String {
 }
 
 /// Opens and verifies the content before anything else, then the config, then the way onto the nodes.
-pub fn request(args: Args, global: &Global) -> Result<(InstallRequest, std::path::PathBuf), Report> {
-    let options = args.choice.options()?;
+pub fn request(args: TargetArgs, global: &Global) -> Result<(InstallRequest, std::path::PathBuf), Report> {
+    let options = Options {
+        ignore: preflight::parse_checks(&args.ignore_preflight)?,
+        plan: plan::Options { node_repos: args.node_repos },
+        ..Options::default()
+    };
     let verified = args.content.bundle.as_ref().map(|path| args.content.trust.content(path)).transpose()?;
     let config = args.config.load()?.config;
     let content = match verified {

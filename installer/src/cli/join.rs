@@ -6,8 +6,8 @@ use eggo_terminal::Report;
 
 /// Join the nodes that deploy.yaml has and the cluster has not.
 ///
-/// Add them to deploy.yaml and name the bundle that the cluster was installed from. What is there
-/// already stays as it is.
+/// Add them to deploy.yaml and name the bundle that the cluster was installed from or last upgraded to.
+/// What is there already stays as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  eggo-install join bundle.tar.gz -f deploy.yaml")]
 pub struct Args {
@@ -16,8 +16,8 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let config = args.install.config.load()?.config;
-    let state = args.install.state.of(&config);
+    let config = args.install.target.config.load()?.config;
+    let state = args.install.target.state.of(&config);
     let Some(known) = kept::load(&state)? else {
         return Err(kept::none(&config, &state));
     };

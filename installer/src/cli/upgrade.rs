@@ -7,6 +7,9 @@ use crate::operation;
 use eggo_terminal::Report;
 use serde_json::json;
 
+/// The phases of an upgrade that nothing else rests on.
+const SKIPPABLE: [&str; 4] = ["simulate", "dns", "addons", "prune"];
+
 /// Bring a running cluster to the version that a newer bundle carries.
 ///
 /// Content goes to all nodes first. Then etcd is backed up, and the control plane is upgraded one
@@ -21,13 +24,21 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().batch)]
     batch: usize,
 
+    /// What to leave as it is, by the name of its phase: simulate, dns, addons, prune
+    #[arg(long, value_name = "PHASE,…", value_delimiter = ',', value_parser = SKIPPABLE)]
+    skip: Vec<String>,
+
     #[command(flatten)]
-    install: install::Args,
+    consent: install::ConsentArgs,
+
+    #[command(flatten)]
+    target: install::TargetArgs,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let confirm = install::Ask { yes: args.install.yes, format: global.format };
-    let (request, _) = install::request(args.install, global)?;
+    let confirm = install::Ask { yes: args.consent.yes, format: global.format };
+    let (mut request, _) = install::request(args.target, global)?;
+    request.options.selection.skip = args.skip.into_iter().collect();
     can_ask(confirm.yes, "this drains nodes")?;
     let rolling = Options { batch: args.batch, ..Options::default() };
     let done = runtime()?.block_on(operation::upgrade(request, rolling, &confirm))?;

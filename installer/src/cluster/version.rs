@@ -26,6 +26,11 @@ impl Version {
         Self { major, minor, patch }
     }
 
+    /// One of Kubernetes whose flags are known here.
+    pub fn is_known(&self) -> bool {
+        self.major == 1 && (OLDEST..=NEWEST).contains(&self.minor)
+    }
+
     /// The first version in the output of `PROGRAM --version`: `Kubernetes v1.20.2`, `etcd Version: 3.4.23`.
     pub fn find(text: &str) -> Option<Self> {
         let words = text.split(|c: char| c.is_whitespace() || c == ',' || c == '/' || c == '"');

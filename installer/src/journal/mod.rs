@@ -83,6 +83,11 @@ pub struct Entry {
 }
 
 impl Journal {
+    /// Whether anything was ever recorded in this folder. One without a record is somebody else's, or new.
+    pub fn has_records(folder: &Path) -> bool {
+        fs::metadata(folder.join(JOURNAL)).is_ok_and(|file| file.len() > 0)
+    }
+
     /// Opens the journal in the cluster's state folder, making both where needed.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let io = |action, path: &Path| {

@@ -1,8 +1,10 @@
 //! The install: connect → facts → plan → preflight → phases → report.
 
-use super::{Access, Surveyed, is_this_machine, kept, survey};
+use super::{Access, Surveyed, is_this_machine, kept, survey, upgrade};
 use crate::cluster::context::{Cluster, Shelf};
+use crate::cluster::deploy::certificates;
 use crate::cluster::phases::HasCluster;
+use crate::cluster::version::Version;
 use crate::cluster::{self};
 use crate::config::{Addon, Config};
 use crate::content::Content;
@@ -13,7 +15,7 @@ use crate::journal::Journal;
 use crate::nodes::{self, HasNodes, Nodes};
 use crate::phases::{Phase, Selection, run_list};
 use crate::plan::{self, Known, PackageFormat, Plan};
-use crate::preflight::{self, Candidate, Check, Circumstances, Heads, Verdict};
+use crate::preflight::{self, Candidate, Check, Circumstances, Finding, Heads, Level, Verdict};
 use crate::run::Run;
 use eggo_bundles::{Arch, Index, Item, Kind};
 use eggo_terminal::Report;
@@ -101,7 +103,8 @@ pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<I
     let journal = Journal::open(state)?;
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
-    let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await?;
+    let mut verdict = judge(&request, &surveyed, &plan, Some(&journal)).await?;
+    verdict.findings.extend(other_versions(&request, &surveyed).await?);
     tell(&verdict, events);
     verdict.decide()?;
     if !confirm.confirm(&plan, &verdict) {
@@ -153,7 +156,7 @@ pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
     // A cluster that was never installed has no journal, and looking makes none.
-    let journal = if state.exists() { Some(Journal::open(state)?) } else { None };
+    let journal = if Journal::has_records(state) { Some(Journal::open(state)?) } else { None };
     judge(&request, &surveyed, &plan, journal.as_ref()).await
 }
 
@@ -207,9 +210,33 @@ pub(super) async fn judge(
     Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)
 }
 
+/// Only `upgrade` brings a cluster that runs to another version, node by node: an install would replace all
+/// programs at once, and take a control plane back without a word.
+async fn other_versions(request: &InstallRequest, surveyed: &[Surveyed]) -> Result<Vec<Finding>, Report> {
+    let mut findings = Vec::new();
+    let carried = upgrade::version(&request.index).ok().filter(Version::is_known);
+    let Some(carried) = carried.filter(|_| certificates::are_made(&request.state)) else {
+        return Ok(findings);
+    };
+    for node in surveyed.iter().filter(|node| node.facts.runs("kube-apiserver")) {
+        let probed = cluster::Node::new(node.host.clone(), node.remote.clone());
+        let running = probed.probe(&request.config).await?.version("kube-apiserver");
+        if let Some(running) = running.filter(|running| *running != carried) {
+            let ignored = request.options.ignore.contains(&Check::Version);
+            findings.push(Finding {
+                node: node.host.name.clone(),
+                check: Check::Version,
+                level: if ignored { Level::Ignored } else { Level::Error },
+                message: format!("runs Kubernetes {running}, the bundle has {carried}: `upgrade` goes there"),
+            });
+        }
+    }
+    Ok(findings)
+}
+
 /// What does not stop the install is still said.
 pub(super) fn tell(verdict: &Verdict, events: &Arc<dyn Sink>) {
-    for finding in verdict.findings.iter().filter(|finding| finding.level != preflight::Level::Error) {
+    for finding in verdict.findings.iter().filter(|finding| finding.level != Level::Error) {
         events.event(Event::warning(
             Some(&finding.node),
             format!("{}: {}", finding.check.as_str(), finding.message),

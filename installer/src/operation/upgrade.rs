@@ -37,7 +37,11 @@ pub async fn upgrade(
     let verdict = judge(&request, &surveyed, &plan, Some(&journal)).await?;
     tell(&verdict, &request.events);
     verdict.decide()?;
-    let events = request.events.clone();
+    let (events, skip) = (request.events.clone(), request.options.selection.skip.clone());
+    let selected = |names: &[&str]| {
+        let only = names.iter().map(|name| name.to_string()).collect();
+        Selection { skip: skip.clone(), only }
+    };
     let deployment = prepared(request, journal, surveyed, plan);
     let changes = upgrade::plan(&deployment.cluster, to).await?;
     for change in changes.masters.iter().chain(&changes.workers).filter(|change| change.from != to) {
@@ -49,19 +53,17 @@ pub async fn upgrade(
     let run = deployment.nodes.run.clone();
     run.begin("upgrade", Some(to.to_string())).await?;
     deployment.keep_hooks()?;
-    let first = Selection { only: FIRST.map(String::from).into(), ..Selection::default() };
-    run_list(&phases(), &first, &run, &deployment).await?;
+    run_list(&phases(), &selected(&FIRST), &run, &deployment).await?;
     let content = Content(&deployment.nodes);
     let rolled =
         run.patiently("upgrade", "Upgrade", upgrade::run(&deployment.cluster, &content, to, rolling));
     rolled.await.map_err(|error| error.report("Upgrade"))?;
-    let last = Selection { only: LAST.map(String::from).into(), ..Selection::default() };
-    run_list(&phases(), &last, &run, &deployment).await?;
+    run_list(&phases(), &selected(&LAST), &run, &deployment).await?;
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
 }
 
 /// The version of Kubernetes in a bundle.
-fn version(index: &Index) -> Result<Version, Report> {
+pub(super) fn version(index: &Index) -> Result<Version, Report> {
     let programs = ["kube-apiserver", "kubernetes-master", "kubelet", "kubernetes-node"];
     let items = programs.iter().filter_map(|name| index.items.iter().find(|item| item.name == *name));
     let found = items.map(|item| item.version.as_str()).find_map(|version| version.parse().ok());

@@ -68,10 +68,11 @@ pub enum Check {
     Hostname,
     ThisMachine,
     Reach,
+    Version,
 }
 
 impl Check {
-    pub const ALL: [Check; 19] = [
+    pub const ALL: [Check; 20] = [
         Check::Arch,
         Check::Systemd,
         Check::Tools,
@@ -91,6 +92,7 @@ impl Check {
         Check::Hostname,
         Check::ThisMachine,
         Check::Reach,
+        Check::Version,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -114,6 +116,7 @@ impl Check {
             Check::Hostname => "hostname",
             Check::ThisMachine => "this-machine",
             Check::Reach => "reach",
+            Check::Version => "version",
         }
     }
 
@@ -139,6 +142,7 @@ impl Check {
             Check::Hostname => "no two names of deploy.yaml are the same machine",
             Check::ThisMachine => "a node that is this machine itself is safe from its own cleanup",
             Check::Reach => "the nodes reach the masters, etcd members and load balancer",
+            Check::Version => "install and join: a cluster that runs has the bundle's version of Kubernetes",
         }
     }
 }
