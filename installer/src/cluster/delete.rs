@@ -181,11 +181,15 @@ async fn drain(rest: &Cluster, node: &Node, limit: Duration) -> Result<(), Repor
 
 /// A node that cannot be reached has nothing to stop; that is said, and no error.
 async fn stop(cluster: &Cluster, node: &Node, units: &[&str]) {
-    let script = format!("systemctl disable --now {} 2>/dev/null || :", units.join(" "));
-    if let Err(error) = node.remote.run(Command::sh("stop the services", script)).await {
+    if let Err(error) = node.remote.run(Command::sh("stop the services", stop_each(units))).await {
         let text = format!("its services could not be stopped: {error}");
         cluster.run.event(Event::warning(Some(&node.host.name), text));
     }
+}
+
+/// Shell: one by one, for systemd stops none of several units if one of them is not there.
+fn stop_each(units: &[&str]) -> String {
+    format!("for unit in {}; do systemctl disable --now $unit 2>/dev/null || :; done", units.join(" "))
 }
 
 async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Result<(), Report> {
@@ -211,7 +215,7 @@ async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::quorum;
+    use super::{quorum, stop_each};
 
     fn members(text: &str) -> Vec<(String, bool)> {
         text.split(' ').map(|word| (word.trim_end_matches('!').to_string(), !word.ends_with('!'))).collect()
@@ -230,5 +234,15 @@ mod tests {
         assert!(!ask("a b! c!", "c"), "no quorum now");
         assert!(ask("a b c d e!", "e d"));
         assert!(!ask("a", "a"));
+    }
+
+    #[test]
+    fn a_unit_that_is_not_there_does_not_keep_the_others_running() {
+        let systemctl =
+            "systemctl() { shift 2; case \" $* \" in *' coredns '*) return 1 ;; esac; echo \"$@\"; }";
+        let script = format!("set -eu; {systemctl}\n{}", stop_each(&["coredns", "a", "b"]));
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "a\nb\n");
     }
 }
