@@ -44,7 +44,8 @@ section mark; cat /var/lib/eggo/mark 2>/dev/null
 section cluster; cat /var/lib/eggo/cluster 2>/dev/null
 section leftovers
 for path in /etc/kubernetes/admin.conf /etc/kubernetes/pki/ca.crt /etc/kubernetes/kubelet.conf \
-  /etc/kubernetes/kubelet.kubeconfig /var/lib/etcd/member /var/lib/kubelet/config.yaml /etc/cni/net.d/*; do
+  /etc/kubernetes/kubelet.kubeconfig /var/lib/etcd/member /var/lib/etcd/default.etcd/member \
+  /var/lib/kubelet/config.yaml /etc/cni/net.d/*; do
   [ -e "$path" ] && echo "$path"
 done
 section end

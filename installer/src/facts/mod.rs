@@ -219,3 +219,27 @@ pub async fn gather(host: &dyn Host) -> Result<Facts, RemoteError> {
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SCRIPT;
+    use crate::cluster::paths::ETCD_DATA;
+
+    #[test]
+    fn data_where_our_etcd_would_find_it_is_a_leftover() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().display().to_string();
+        let (_, script) = SCRIPT.split_once("section leftovers\n").unwrap();
+        let script = script.replace("/etc/", &format!("{root}/etc/"));
+        let script = script.replace("/var/lib/", &format!("{root}/var/lib/"));
+        let look = || {
+            let script = format!("section() {{ :; }}\n{script}");
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().replace(&root, "")
+        };
+        std::fs::create_dir_all(format!("{root}{ETCD_DATA}")).unwrap();
+        assert_eq!(look(), "");
+        std::fs::create_dir(format!("{root}{ETCD_DATA}/member")).unwrap();
+        assert_eq!(look(), format!("{ETCD_DATA}/member\n"));
+    }
+}
