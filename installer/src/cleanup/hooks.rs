@@ -38,7 +38,7 @@ impl Named for Node<'_> {
 }
 
 /// Whether an entry speaks of a hook around a cleanup, which has nothing to undo.
-pub(super) fn is_hook(entry: &Entry) -> bool {
+pub(crate) fn is_hook(entry: &Entry) -> bool {
     [Schedule::Precleanup, Schedule::Postcleanup].iter().any(|schedule| entry.phase == schedule.as_str())
 }
 

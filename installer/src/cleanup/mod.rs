@@ -7,6 +7,7 @@ mod hooks;
 
 pub use guard::removed_folder;
 pub use hooks::CleanupHooks;
+pub(crate) use hooks::is_hook;
 
 use crate::events::{Event, seconds};
 use crate::journal::{Entry, Record, Undo, now};
@@ -71,7 +72,7 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
     let mut cleaned = Cleaned::default();
     let wanted = |entry: &Entry| {
         let chosen = options.only.is_empty() || options.only.contains(&entry.node);
-        let ours = !hooks::is_hook(entry) || !hosts.contains_key(&entry.node);
+        let ours = !is_hook(entry) || !hosts.contains_key(&entry.node);
         chosen && ours && !run.has_failed(&entry.node)
     };
     for (phase, entries) in backwards(run.journal().entries().into_iter().filter(wanted).collect()) {

@@ -192,3 +192,22 @@ async fn a_failing_hook_leaves_the_node_as_it_is_and_no_hook_runs_twice() {
     assert_eq!(hooked_run(folder.path(), &config, &well).await, []);
     assert_eq!(well.story(), ["run the hook after.sh"]);
 }
+
+#[tokio::test]
+async fn hooks_of_a_cleanup_that_was_cut_off_run_again_after_an_install() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = hooked(folder.path());
+    drop(journal(folder.path()).await);
+    let stuck = || Arc::new(Fake::new("a").on("undo-y", "@failed 0\n"));
+    let (first, second) = (stuck(), stuck());
+    assert_eq!(hooked_run(folder.path(), &config, &first).await.len(), 1);
+    assert_eq!(first.story(), ["run the hook before.sh", "undo changes"]);
+    assert_eq!(hooked_run(folder.path(), &config, &second).await.len(), 1);
+    assert_eq!(second.story(), ["undo changes"], "the same cleanup goes on");
+
+    open(folder.path()).begin("deploy", None).await.unwrap();
+    let well = Arc::new(Fake::new("a"));
+    assert_eq!(hooked_run(folder.path(), &config, &well).await, []);
+    let story = ["run the hook before.sh", "undo changes", "undo changes", "run the hook after.sh"];
+    assert_eq!(well.story(), story);
+}
