@@ -44,6 +44,7 @@ pub(super) fn judge(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>
     if !candidate.ours {
         found.extend(ports(config, candidate));
         found.extend(leftovers(config, candidate.facts));
+        found.extend(load_balancer(config, candidate));
     }
     if candidate.is_this_machine {
         found.extend(this_machine::judge(circumstances, candidate));
@@ -202,6 +203,21 @@ fn leftovers(config: &Config, facts: &Facts) -> Vec<Found> {
         ));
     }
     found
+}
+
+/// Our unit has the name of the package's, and takes its place.
+fn load_balancer(config: &Config, candidate: &Candidate<'_>) -> Option<Found> {
+    const NGINX: &str = "nginx";
+    let Candidate { host, facts, .. } = candidate;
+    let ours = host.has(Role::Loadbalance) && config.load_balancer_port.is_some();
+    let state = if facts.runs(NGINX) { "runs" } else { "is enabled" };
+    (ours && (facts.runs(NGINX) || facts.enabled_services.contains(NGINX))).then(|| {
+        let message = format!(
+            "nginx {state} here already, and would serve nothing but the API: \
+             disable and stop it, or choose another load balancer"
+        );
+        error(Check::LoadBalancer, message)
+    })
 }
 
 /// What only shows when the nodes are looked at side by side.

@@ -156,6 +156,25 @@ async fn what_we_left_there_ourselves_is_no_leftover() {
     assert_eq!(nodes.verdict(false, &[]).await.errors(), 2);
 }
 
+#[tokio::test]
+async fn a_web_server_of_the_users_does_not_become_the_load_balancer() {
+    let mut nodes = Nodes::new();
+    nodes.facts[1].services.insert("nginx".into());
+    assert_eq!(nodes.verdict(false, &[]).await.findings, [], "a worker may have one");
+    nodes.config.hosts[1].roles.insert(eggo_bundles::Role::Loadbalance);
+    nodes.config.load_balancer_port = Some(8443);
+    assert_eq!(nodes.verdict(true, &[]).await.findings, [], "that is ours");
+    for state in ["nginx runs here already, ", "nginx is enabled here already, "] {
+        let verdict = nodes.verdict(false, &[]).await;
+        let [finding] = verdict.findings.as_slice() else { panic!("{verdict:?}") };
+        assert_eq!((finding.check, finding.level), (Check::LoadBalancer, Level::Error));
+        assert!(finding.message.starts_with(state), "{}", finding.message);
+        nodes.verdict(false, &["load-balancer"]).await.decide().unwrap();
+        nodes.facts[1].services.clear();
+        nodes.facts[1].enabled_services.insert("nginx".into());
+    }
+}
+
 #[test]
 fn an_unknown_check_is_refused_with_the_known_ones() {
     let error = parse_checks(["clok"]).unwrap_err();
