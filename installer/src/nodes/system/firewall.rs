@@ -11,8 +11,20 @@ use eggo_bundles::Role;
 use eggo_terminal::Report;
 use std::collections::BTreeSet;
 
-/// Which ports we opened, one `PORT/PROTOCOL` a line.
+/// Which ports we opened, one `PORT/PROTOCOL` a line; with `later` behind it, if it was open until a reboot
+/// before.
 const OPENED: &str = "/var/lib/eggo/kept/ports";
+/// Shell: `among PORT/PROTOCOL LIST` succeeds if firewalld's list has the port, be it in a range: to close one
+/// port of the user's range would break it apart.
+const AMONG: &str = r#"
+among() {
+  for known in $2; do
+    range=${known%/*}
+    if [ "${1#*/}" = "${known#*/}" ] && [ "${1%/*}" -ge "${range%-*}" ] && [ "${1%/*}" -le "${range#*-}" ]; then return 0; fi
+  done
+  return 1
+}
+"#;
 const NFT_FILE: &str = "/etc/nftables-eggo.nft";
 const NFT_DROP_IN: &str = "/etc/systemd/system/nftables.service.d/eggo.conf";
 
@@ -50,8 +62,8 @@ impl Firewall {
         let each = match self {
             // Its program takes half a second for anything: one call for all.
             Self::Firewalld => {
-                "all=\"$all --add-port=$port\"\n\
-                 case \" $open \" in *\" $port \"*) ;; *) add=\"$add --add-port=$port\"; echo \"$port\" >> \"$opened\" ;; esac"
+                "later=later; among \"$port\" \"$runs\" || { later=; now=\"$now --add-port=$port\"; }\n\
+                 among \"$port\" \"$open\" || { add=\"$add --add-port=$port\"; echo \"$port${later:+ $later}\" >> \"$opened\"; }"
             }
             Self::Ufw => {
                 "ufw status | grep -q \"^$port \" || { ufw allow \"$port\" comment eggo >/dev/null; echo \"$port\" >> \"$opened\"; }"
@@ -76,8 +88,11 @@ impl Firewall {
                 ),
             ),
             Self::Firewalld => (
-                "all=; add=; open=$(firewall-cmd --permanent --list-ports)\n".to_string(),
-                "[ -z \"$add\" ] || firewall-cmd -q --permanent $add\nfirewall-cmd -q $all\n".to_string(),
+                format!(
+                    "{AMONG}now=; add=; open=$(firewall-cmd --permanent --list-ports); runs=$(firewall-cmd --list-ports)\n"
+                ),
+                "[ -z \"$add\" ] || firewall-cmd -q --permanent $add\n[ -z \"$now\" ] || firewall-cmd -q $now\n"
+                    .to_string(),
             ),
             Self::Ufw => (String::new(), String::new()),
         };
@@ -86,7 +101,9 @@ impl Firewall {
 
     fn close(self) -> String {
         let each = match self {
-            Self::Firewalld => "remove=\"${remove-} --remove-port=$port\"",
+            Self::Firewalld => {
+                "remove=\"${remove-} --remove-port=$port\"; [ -n \"$later\" ] || now=\"${now-} --remove-port=$port\""
+            }
             Self::Ufw => "ufw delete allow \"$port\" >/dev/null || :",
             Self::Nftables => ":",
         };
@@ -97,11 +114,13 @@ impl Firewall {
                  rm -f {NFT_FILE} {NFT_DROP_IN}; rmdir {} 2>/dev/null || :; systemctl daemon-reload",
                 NFT_DROP_IN.rsplit_once('/').map_or("/", |(folder, _)| folder)
             ),
-            Self::Firewalld => "\n[ -z \"${remove-}\" ] || { firewall-cmd -q --permanent $remove || :; firewall-cmd -q $remove || :; }".to_string(),
+            Self::Firewalld => "\n[ -z \"${remove-}\" ] || firewall-cmd -q --permanent $remove || :\n\
+                 [ -z \"${now-}\" ] || firewall-cmd -q $now || :"
+                .to_string(),
             Self::Ufw => String::new(),
         };
         format!(
-            "if [ -e {OPENED} ]; then while read -r port; do {each}; done < {OPENED}; rm -f {OPENED}; fi{after}"
+            "if [ -e {OPENED} ]; then while read -r port later; do {each}; done < {OPENED}; rm -f {OPENED}; fi{after}"
         )
     }
 }
@@ -148,4 +167,41 @@ pub(super) async fn open(all: &Nodes, node: &Node) -> Result<(), Report> {
         Ok(Outcome::Changed)
     };
     all.run.step(&node.host.name, step, work).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a script with a firewalld that has some ports open for good and some now; what it was told.
+    fn told(folder: &std::path::Path, open: &str, runs: &str, script: &str) -> String {
+        let script = script.replace(KEPT, folder.to_str().unwrap());
+        let firewall = format!(
+            "firewall-cmd() {{ case $* in '--permanent --list-ports') echo {open} ;; --list-ports) echo {runs} ;; \
+             *) echo \"$@\" ;; esac; }}"
+        );
+        // A name like that is a function's in bash only.
+        let script = format!("set -eu; {firewall}\n{script}").replace("firewall-cmd", "firewall_cmd");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn ports_in_a_range_of_the_users_are_open_and_stay_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (users, firewall) = ("22/tcp 2379-2380/tcp 6443/udp", Firewall::Firewalld);
+        let ports = ["2379/tcp", "2380/tcp", "2381/tcp", "6443/tcp"].map(String::from);
+        let told = |open, runs, script: &str| told(folder.path(), open, runs, script);
+        assert_eq!(
+            told(users, "2379-2381/tcp", &firewall.open(&ports)),
+            "-q --permanent --add-port=2381/tcp --add-port=6443/tcp\n-q --add-port=6443/tcp\n"
+        );
+        let merged = "2379-2381/tcp 6443/tcp 6443/udp";
+        assert_eq!(told(merged, merged, &firewall.open(&ports)), "", "nothing is left to open");
+        let closed =
+            "-q --permanent --remove-port=2381/tcp --remove-port=6443/tcp\n-q --remove-port=6443/tcp\n";
+        assert_eq!(told(merged, merged, &firewall.close()), closed);
+        assert_eq!(told(users, users, &firewall.close()), "", "once");
+    }
 }
