@@ -27,6 +27,8 @@ pub enum PlaceError {
     Bad(#[from] dst::BadDst),
     #[error("{node}: `{path}` leads to `{real}` on the node, outside of the whitelist")]
     LeadsOut { node: String, path: String, real: String },
+    #[error("{node}: others than root may change `{path}`")]
+    Shared { node: String, path: String },
 }
 
 impl Explain for PlaceError {
@@ -36,6 +38,10 @@ impl Explain for PlaceError {
             Self::LeadsOut { .. } => {
                 Some("a symbolic link stands in the way: remove it, or choose another folder".into())
             }
+            Self::Shared { .. } => Some(
+                "they could lead the installer astray there: remove it, give it to root alone, or choose another folder"
+                    .into(),
+            ),
         }
     }
 }
@@ -101,6 +107,9 @@ pub(super) async fn install(all: &Nodes, node: &Node) -> Result<(), Report> {
                 let (node, path, real) = (name.clone(), path.into(), real.into());
                 return Err(PlaceError::LeadsOut { node, path, real }.into());
             }
+            if let Some(path) = line.strip_prefix("shared: ") {
+                return Err(PlaceError::Shared { node: name.clone(), path: path.into() }.into());
+            }
         }
         if !output.success() {
             return Err(RemoteError::failed(name, "install files", &output, false).into());
@@ -153,12 +162,40 @@ async fn differing<'a>(node: &Node, placements: &'a [Placement]) -> Result<Vec<&
 }
 
 /// `place SOURCE PATH MODE` and `link TARGET PATH`. The first time they keep what is there, the second time they
-/// replace it. A folder is followed to where it really is first.
+/// replace it. A folder is followed to where it really is first, and nobody but root may lead it elsewhere
+/// afterwards: below the whitelist's own folders it and its parents are root's, or not there yet. Where others
+/// may add files, as in /tmp, a new file gets a name that nobody could guess.
 const PLACE: &str = r#"
 inside() {
-  real=$(readlink -m -- "$1")
-  for allowed in $whitelist; do case $real in "$allowed" | "$allowed"/*) return 0 ;; esac; done
-  echo "leads out: $1 -> $real"; exit 9
+  [ "$pass $1" != "$seen" ] || return 0
+  look "$1"
+  if [ $pass = second ]; then mkdir -p "$1"; look "$1"; fi
+  seen="$pass $1"
+}
+look() {
+  folder=$1 real=$(readlink -m -- "$1")
+  roots "$folder"
+  [ "$real" = "$folder" ] || roots "$real"
+}
+roots() {
+  at=$1
+  for allowed in $whitelist; do case $at in
+    "$allowed" | "$allowed"/*)
+      while [ "$at" != "$allowed" ]; do
+        if has=$(stat -c '%u:%g %a' -- "$at" 2>/dev/null); then
+          [ ! -L "$at" ] || has="${has%% *} 0"
+          case $has in
+            0:*' '[1357]???) ;;
+            0:*[2367]) echo "shared: $at"; exit 9 ;;
+            0:0' '*) ;;
+            0:*[2367]? | [!0]*) echo "shared: $at"; exit 9 ;;
+          esac
+        fi
+        at=${at%/*}
+      done
+      return 0 ;;
+  esac; done
+  echo "leads out: $folder -> $real"; exit 9
 }
 keep() {
   if [ ! -e "$kept/original$1" ] && [ ! -L "$kept/original$1" ] && [ ! -e "$kept/absent$1" ]; then
@@ -176,16 +213,15 @@ place() {
   if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$1" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
   then return 0; fi
   if [ $pass = first ]; then keep "$path"; return 0; fi
-  mkdir -p "${path%/*}"
-  cp "$1" "$path.eggo-new"; chown root:root "$path.eggo-new"; chmod "$3" "$path.eggo-new"
-  mv -fT "$path.eggo-new" "$path"; echo changed
+  rm -f "$path".eggo-new.??????; new=$(mktemp "$path.eggo-new.XXXXXX")
+  cp "$1" "$new"; chown root:root "$new"; chmod "$3" "$new"
+  mv -fT "$new" "$path"; echo changed
 }
 link() {
   path=$2; inside "${path%/*}"
   if [ -L "$path" ] && [ "$(readlink "$path")" = "$1" ]; then return 0; fi
   if [ $pass = first ]; then keep "$path"; return 0; fi
-  mkdir -p "${path%/*}"
-  rm -f "$path.eggo-new"; ln -s "$1" "$path.eggo-new"; mv -fT "$path.eggo-new" "$path"; echo changed
+  rm -f "$path.eggo-new"; ln -sn "$1" "$path.eggo-new"; mv -fT "$path.eggo-new" "$path"; echo changed
 }
 "#;
 
@@ -202,7 +238,7 @@ fn command(placements: &[Placement]) -> Command {
         }
     }
     script.push_str(&format!(
-        "}}\nfresh= pass=first; all; [ -z \"$fresh\" ] || {{ {}; }}; pass=second; all\n",
+        "}}\nfresh= seen= pass=first; all; [ -z \"$fresh\" ] || {{ {}; }}; pass=second; all\n",
         settle("\"$kept\"")
     ));
     // A unit file may be among them.
@@ -251,38 +287,92 @@ mod tests {
         assert_eq!(folders, expected.map(|path| format!("remove {path} if empty")));
     }
 
+    fn write(root: &str, path: &str, text: &str) {
+        let path = format!("{root}{path}");
+        std::fs::create_dir_all(path.rsplit_once('/').unwrap().0).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Puts a file with such a text in some places below `root`; whether it could, and what it said.
+    fn install(root: &str, paths: &[&str], text: &str) -> (bool, String) {
+        let item = Item::new(Arch::Amd64, Kind::Bin, "x", Digest::of(text.as_bytes()), 1);
+        write(root, &store::path(&item.sha256), text);
+        let item = Arc::new(item);
+        let place = |path: &&str| Placement { item: item.clone(), path: path.to_string(), mode: 0o755 };
+        let placements: Vec<Placement> = paths.iter().map(place).collect();
+        let script = command(&placements).script.replace("/usr/", &format!("{root}/usr/"));
+        let script = script.replace("/var/lib/eggo", &format!("{root}/var/lib/eggo"));
+        let fakes = format!("sync() {{ echo sync $(cat {root}/usr/bin/?); }}; chown() {{ :; }}");
+        let script = format!("set -eu; {fakes}; systemctl() {{ :; }}\n{script}");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
     #[test]
     fn what_was_there_is_on_the_disk_before_ours_takes_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().display().to_string();
-        let write = |path: &str, text: &str| {
-            let path = format!("{root}{path}");
-            std::fs::create_dir_all(path.rsplit_once('/').unwrap().0).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let paths = ["/usr/bin/a", "/usr/bin/b"];
         let install = |text: &str| {
-            let item = Item::new(Arch::Amd64, Kind::Bin, "x", Digest::of(text.as_bytes()), 1);
-            write(&store::path(&item.sha256), text);
-            let item = Arc::new(item);
-            let place = |path: &&str| Placement { item: item.clone(), path: path.to_string(), mode: 0o755 };
-            let placements: Vec<Placement> = paths.iter().map(place).collect();
-            let script = command(&placements).script.replace("/usr/", &format!("{root}/usr/"));
-            let script = script.replace("/var/lib/eggo", &format!("{root}/var/lib/eggo"));
-            let fakes = format!("sync() {{ echo sync $(cat {root}/usr/bin/?); }}; chown() {{ :; }}");
-            let script = format!("set -eu; {fakes}; systemctl() {{ :; }}\n{script}");
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            String::from_utf8(output.stdout).unwrap()
+            let (done, said) = install(&root, &["/usr/bin/a", "/usr/bin/b"], text);
+            assert!(done, "{said}");
+            said
         };
-        write("/usr/bin/a", "users\n");
+        write(&root, "/usr/bin/a", "users\n");
         assert_eq!(install("ours"), "sync users\nchanged\nchanged\n");
         let kept =
             |kind: &str| std::fs::read_to_string(format!("{root}{KEPT}/{kind}{root}/usr/bin/a")).unwrap();
         assert_eq!(kept("original"), "users\n");
         assert_eq!(install("newer"), "sync oursours\nchanged\nchanged\n", "the previous ones are kept");
         assert_eq!((kept("original"), kept("previous")), ("users\n".into(), "ours".into()));
-        assert!(!std::path::Path::new(&format!("{root}/usr/bin/a.eggo-new")).exists());
+        assert_eq!(std::fs::read_dir(format!("{root}/usr/bin")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nobody_else_leads_a_file_elsewhere() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().display().to_string();
+        let at = |path: &str| format!("{root}{path}");
+        let all_may = |path: &str, mode| {
+            std::fs::set_permissions(at(path), std::fs::Permissions::from_mode(mode)).unwrap()
+        };
+        write(&root, "/victim", "secret");
+        std::fs::create_dir_all(at("/usr/bin")).unwrap();
+        for planted in ["a.eggo-new", "a.eggo-new.abcdef"] {
+            symlink(at("/victim"), at("/usr/bin/") + planted).unwrap();
+        }
+        assert_eq!(install(&root, &["/usr/bin/a"], "ours"), (true, "changed\n".into()));
+        assert_eq!(std::fs::read_to_string(at("/victim")).unwrap(), "secret");
+        assert_eq!(std::fs::read_to_string(at("/usr/bin/a")).unwrap(), "ours");
+
+        std::fs::create_dir_all(at("/usr/bin/x/y")).unwrap();
+        let shared = |path: &str| (false, format!("shared: {root}{path}\n"));
+        if std::fs::metadata(at("/usr/bin/x")).unwrap().uid() != 0 {
+            // Without root's rights all folders here are another's.
+            assert_eq!(install(&root, &["/usr/bin/x/a"], "ours"), shared("/usr/bin/x"));
+            return;
+        }
+        chown(at("/usr/bin/x"), None, Some(0)).unwrap();
+        chown(at("/usr/bin/x/y"), None, Some(0)).unwrap();
+        assert_eq!(install(&root, &["/usr/bin/x/y/z/a"], "ours"), (true, "changed\n".into()));
+        let paths = ["/usr/bin/b", "/usr/bin/x/y/b"];
+        all_may("/usr/bin/x", 0o777);
+        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x"));
+        all_may("/usr/bin/x", 0o775);
+        chown(at("/usr/bin/x"), None, Some(65534)).unwrap();
+        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x"));
+        all_may("/usr/bin/x", 0o1777);
+        chown(at("/usr/bin/x/y"), Some(65534), None).unwrap();
+        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x/y"));
+        assert!(!std::path::Path::new(&at("/usr/bin/b")).exists(), "nothing is changed then");
+        symlink("x/y", at("/usr/bin/z")).unwrap();
+        assert_eq!(install(&root, &["/usr/bin/z/b"], "ours"), shared("/usr/bin/x/y"));
+        chown(at("/usr/bin/x/y"), Some(0), None).unwrap();
+        assert!(
+            install(&root, &["/usr/bin/z/b"], "ours").0,
+            "as in /tmp: only root may replace what is root's"
+        );
     }
 
     #[test]
