@@ -4,7 +4,7 @@
 use super::{Node, Nodes};
 use crate::cluster::kubectl;
 use crate::journal::{Record, Undo};
-use crate::remote::{Command, mounts, quote, runtimes};
+use crate::remote::{Command, mounts, networks, quote, runtimes};
 use crate::run::{Outcome, Step};
 use crate::store::ROOT;
 use eggo_terminal::Report;
@@ -32,10 +32,11 @@ pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
         .step(name, step, || async {
             let (mark, cluster) = (quote(&mark), quote(cluster));
             let script = format!(
-                "umask 077; mkdir -p {ROOT}; cd {ROOT}\n{}\n{}\n\
+                "umask 077; mkdir -p {ROOT}; cd {ROOT}\n{}\n{}\n{}\n\
                  echo {mark} > mark.new; mv mark.new mark; echo {cluster} > cluster.new; mv cluster.new cluster",
                 mounts::note(),
-                runtimes::note()
+                runtimes::note(),
+                networks::note()
             );
             node.remote.run(Command::sh("claim the node", script)).await?;
             Ok(Outcome::Changed)

@@ -11,6 +11,7 @@ mod files;
 #[cfg(test)]
 pub mod local;
 pub mod mounts;
+pub mod networks;
 mod quote;
 pub mod runtimes;
 

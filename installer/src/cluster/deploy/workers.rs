@@ -16,7 +16,7 @@ use crate::events::Event;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::{Command, RemoteFile, mounts, words};
+use crate::remote::{Command, RemoteFile, mounts, networks, words};
 use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
@@ -243,30 +243,76 @@ async fn approve_next(cluster: &Cluster, token: &Token, left: &mut BTreeSet<Stri
     Ok(())
 }
 
-/// What a kubelet leaves behind: mounts of pods, their data, the interfaces and rules of the
-/// pods' network.
+/// What a kubelet leaves behind: mounts of pods, their data, the interfaces of the pods' network. CNI plugins
+/// keep what they know of all containers in one place, which stays if others had any.
 fn leftovers() -> Vec<Undo> {
     let script = format!(
-        "rm -f {}\n{}\n\
-         if command -v ip >/dev/null; then\n\
-         for i in cni0 flannel.1 flannel-v6.1 kube-ipvs0 kube-bridge vxlan.calico tunl0; do ip link delete $i 2>/dev/null || :; done\n\
-         ip -o link 2>/dev/null | awk -F': ' '{{ split($2, n, \"@\"); if (n[1] ~ /^(cali|veth)/) print n[1] }}' | while read -r i; do ip link delete \"$i\" 2>/dev/null || :; done\n\
-         for n in $(ip netns list 2>/dev/null | awk '/^cni-/ {{ print $1 }}'); do ip netns delete \"$n\" 2>/dev/null || :; done\n\
-         fi",
+        "rm -f {}\n{}\nif ! {}; then {}\nfi\n{}",
         paths::KUBELET,
-        mounts::remove(&["/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"]),
+        mounts::remove(&["/var/lib/kubelet", "/var/log/pods", "/var/log/containers"]),
+        networks::has_users_data(),
+        mounts::remove(&["/var/lib/cni"]),
+        networks::remove(),
     );
     vec![Undo::script("remove pods, their mounts and interfaces", script)]
 }
 
-/// kube-proxy knows its own chains; those of the kubelet and of CNI plugins go by name.
+/// kube-proxy knows its own chains; those of the kubelet and of CNI plugins go by name. Nothing tells a pod's
+/// chain of a plugin from another container's: if there were any before, all of them stay.
 fn remove_rules(program: &str) -> String {
     let program = crate::remote::quote(program);
     format!(
         "{program} --cleanup >/dev/null 2>&1 || :\n\
+         cni='CNI-|'; if {users}; then cni=; fi\n\
          for t in iptables ip6tables; do command -v $t-save >/dev/null || continue\n\
-         $t-save 2>/dev/null | awk '/^\\*/ {{ print; next }} /^COMMIT/ {{ print; next }} \
-         /^:/ {{ if ($1 !~ /^:(KUBE-|CNI-|cali-|FLANNEL-)/) print; next }} \
-         !/(KUBE-|CNI-|cali-|cali:|FLANNEL-)/ {{ print }}' | $t-restore 2>/dev/null || :\ndone"
+         $t-save 2>/dev/null | awk -v ours=\"(KUBE-|${{cni}}cali-|FLANNEL-)\" '/^\\*/ {{ print; next }} /^COMMIT/ {{ print; next }} \
+         /^:/ {{ if ($1 !~ \"^:\" ours) print; next }} \
+         $0 !~ ours && !/cali:/ {{ print }}' | $t-restore 2>/dev/null || :\ndone",
+        users = networks::has_users_chains()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_pods_go_and_those_of_other_containers_stay() {
+        let users = "*nat\n:PREROUTING ACCEPT [0:0]\n:DOCKER - [0:0]\n-A PREROUTING -j DOCKER\n";
+        let plugins = ":CNI-1 - [0:0]\n-A POSTROUTING -s 10.9.0.2/32 -j CNI-1\n";
+        let ours = ":KUBE-SVC - [0:0]\n:cali-nat - [0:0]\n-A PREROUTING -j KUBE-SVC\n\
+                    -A FORWARD -m comment --comment \"cali:x\" -j ACCEPT\n-A FORWARD -j FLANNEL-FWD\n";
+        let left = |noted: &str| {
+            let fakes = format!(
+                "tables_save() {{ printf '%s' '{users}{plugins}{ours}COMMIT\n'; }}; tables_restore() {{ cat; }}\n\
+                 grep() {{ {noted}; }}"
+            );
+            let script = remove_rules("true").replace("iptables ip6tables", "x");
+            let script = script.replace("$t-save", "tables_save").replace("$t-restore", "tables_restore");
+            let script = format!("set -eu\n{fakes}\n{script}");
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(left("false"), format!("{users}COMMIT\n"));
+        assert_eq!(left("true"), format!("{users}{plugins}COMMIT\n"), "there were some before");
+    }
+
+    /// What CNI plugins noted stays where they had noted something before.
+    #[test]
+    fn data_of_other_containers_stays() {
+        // On no account those of the machine that the test runs on.
+        let script = leftovers().remove(0).shell().replace("/var/", "/nowhere/");
+        for users in ["true", "false"] {
+            let fakes = format!(
+                "rm() {{ for last; do :; done; echo \"$last\"; }}; grep() {{ {users}; }}; awk() {{ :; }}; ip() {{ :; }}"
+            );
+            let script = format!("set -eu\n{fakes}\n{script}");
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            let removed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(!removed.contains("/nowhere/lib/cni"), users == "true", "{removed}");
+            assert!(removed.contains("/nowhere/lib/kubelet"), "{removed}");
+        }
+    }
 }
