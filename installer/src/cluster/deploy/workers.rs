@@ -16,7 +16,7 @@ use crate::events::Event;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::{Command, RemoteFile, mounts, networks, words};
+use crate::remote::{Command, KEPT, RemoteFile, mounts, networks, words};
 use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_terminal::Report;
@@ -128,10 +128,10 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
         unit: Some(unit::write(Component::Kubelet, program, &scope)),
         files,
         depends: version.to_string(),
-        before: format!("sysctl -q -p {} >/dev/null", paths::SYSCTL_KUBELET),
+        before: set_kernel(),
         works: Some(format!("[ -s {} ] && {{ {STAYS}; }}", paths::KUBELET_CLIENT)),
         limit: JOIN,
-        undo: leftovers(),
+        undo: [leftovers(), vec![Undo::script("restore kernel settings", restore_kernel())]].concat(),
         ..Service::new("kubelet")
     }
     .ensure(&cluster.run, node)
@@ -243,6 +243,29 @@ async fn approve_next(cluster: &Cluster, token: &Token, left: &mut BTreeSet<Stri
     Ok(())
 }
 
+/// Where a worker notes its kernel settings of before.
+fn saved() -> String {
+    format!("{KEPT}/sysctl-kubelet")
+}
+
+/// Shell: sets what the kubelet insists on, and notes what was set before, once; also what a kubelet sets
+/// itself if the user tells it not to insist.
+fn set_kernel() -> String {
+    let kubelets = kubelet::SYSCTL.lines().filter_map(|line| line.split_once(" =")).map(|(key, _)| key);
+    let keys = kubelets.chain(["kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes"]);
+    format!(
+        "mkdir -p {KEPT}; [ -e {saved} ] || {{ {{ sysctl -e {} 2>/dev/null || :; }} > {saved}.new; mv -f {saved}.new {saved}; }}\n\
+         sysctl -q -p {} >/dev/null",
+        words(keys),
+        paths::SYSCTL_KUBELET,
+        saved = saved(),
+    )
+}
+
+fn restore_kernel() -> String {
+    format!("[ ! -e {saved} ] || sysctl -q -e -p {saved} >/dev/null 2>&1 || :", saved = saved())
+}
+
 /// What a kubelet leaves behind: mounts of pods, their data, the interfaces of the pods' network. CNI plugins
 /// keep what they know of all containers in one place, which stays if others had any.
 fn leftovers() -> Vec<Undo> {
@@ -296,6 +319,42 @@ mod tests {
         };
         assert_eq!(left("false"), format!("{users}COMMIT\n"));
         assert_eq!(left("true"), format!("{users}{plugins}COMMIT\n"), "there were some before");
+    }
+
+    #[test]
+    fn kernel_settings_go_back_to_what_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        // A kernel in a folder: a file for each setting.
+        let sysctl = format!(
+            "cd {}; sysctl() {{ if [ \"$1\" = -e ]; then shift; for key; do echo \"$key = $(cat $key)\"; done; return; fi\n\
+             for file; do :; done; while read -r key _ value; do echo $value > $key; done < $file; }}",
+            folder.path().display()
+        );
+        let run = |script: &str| {
+            let script = format!("set -eu; {sysctl}\n{script}").replace(KEPT, &at("kept"));
+            let script = script.replace(paths::SYSCTL_KUBELET, &at("ours"));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        };
+        let keys = [
+            "kernel.panic",
+            "kernel.panic_on_oops",
+            "vm.overcommit_memory",
+            "vm.panic_on_oom",
+            "kernel.keys.root_maxkeys",
+            "kernel.keys.root_maxbytes",
+        ];
+        for key in keys {
+            std::fs::write(at(key), "7\n").unwrap();
+        }
+        std::fs::write(at("ours"), kubelet::SYSCTL).unwrap();
+        let values = || keys.map(|key| std::fs::read_to_string(at(key)).unwrap().trim().to_string());
+        run(&set_kernel());
+        assert_eq!(values(), ["10", "1", "1", "0", "7", "7"]);
+        run(&set_kernel());
+        run(&restore_kernel());
+        assert_eq!(values(), ["7"; 6]);
     }
 
     /// What CNI plugins noted stays where they had noted something before.
