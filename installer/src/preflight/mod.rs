@@ -73,7 +73,7 @@ pub enum Check {
 }
 
 impl Check {
-    pub const ALL: [Check; 20] = [
+    pub const ALL: [Check; 21] = [
         Check::Arch,
         Check::Systemd,
         Check::Tools,
