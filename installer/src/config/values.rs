@@ -67,13 +67,13 @@ fn expand(text: &str, names: &mut Vec<String>) -> Option<()> {
         return (names.len() <= MAX_NAMES).then_some(());
     };
     let mut depth = 0usize;
-    let close = text.char_indices().skip(open).find_map(|(at, c)| {
+    let close = text[open..].char_indices().find_map(|(at, c)| {
         match c {
             '{' => depth += 1,
             '}' => depth -= 1,
             _ => {}
         }
-        (depth == 0).then_some(at)
+        (depth == 0).then_some(open + at)
     })?;
     for inner in split(&text[open + 1..close])? {
         expand(&format!("{}{}{}", &text[..open], inner.trim(), &text[close + 1..]), names)?;
@@ -106,6 +106,8 @@ mod tests {
             expanded("kube-{proxy,{api,}server},x").unwrap(),
             "kube-proxy kube-apiserver kube-server x"
         );
+        assert_eq!(expanded("é{é}").unwrap(), "éé");
+        assert_eq!(expanded("éé{a,{ü}b}ñ").unwrap(), "ééañ ééübñ");
         assert_eq!(expanded("{etcd"), None);
         assert_eq!(expanded("etcd}"), None);
         assert_eq!(expanded(&"{a,b}".repeat(40)), None, "bounded");
