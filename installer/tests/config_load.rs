@@ -202,6 +202,17 @@ fn odd_things_are_warned_about_and_load() {
 }
 
 #[test]
+fn empty_texts_mean_the_default() {
+    let empty = minimal(
+        "cluster-id: \"\"\ndns-domain: \"\"\ndns-vip: ''\netcd-token: \"\"\napiserver-timeout: \"\"\ncni-bin-dir: \"\"\n\
+         service: {cidr: \"\", dnsaddr: \"\", gateway: \"\", dns: {corednstype: \"\", imageversion: \"\", replicas: \"\"}}\n\
+         network: {podcidr: \"\", plugin: \"\"}\nexternal-ca: \"\"\netcd-external: \"\"\nloadbalance: {name: \"\", ip: \"\"}\n",
+    );
+    let loaded = config::parse("d.yaml", empty.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(loaded.config, config::parse("d.yaml", minimal("").as_bytes()).unwrap().config);
+}
+
+#[test]
 fn bom_crlf_and_quotes_load() {
     let text = format!("\u{feff}{}", minimal("password: \"a // b\"\n")).replace('\n', "\r\n");
     let config = config::parse("d.yaml", text.as_bytes()).unwrap().config;

@@ -9,13 +9,20 @@ use std::cell::RefCell;
 pub struct Reader {
     file: String,
     keys: &'static [Key],
+    empty_is_absent: bool,
     problems: RefCell<Vec<Problem>>,
 }
 
 impl Reader {
     /// `keys` are all that will be asked for.
     pub fn new(file: impl Into<String>, keys: &'static [Key]) -> Self {
-        Self { file: file.into(), keys, problems: RefCell::default() }
+        Self { file: file.into(), keys, empty_is_absent: false, problems: RefCell::default() }
+    }
+
+    /// A key with an empty text (`name: ""`) reads as one that is not there.
+    pub fn empty_is_absent(mut self) -> Self {
+        self.empty_is_absent = true;
+        self
     }
 
     pub fn problem(&self, problem: Problem) {
@@ -128,7 +135,10 @@ impl<'a> Fields<'a> {
 
     /// The value of `key`, if it is there and not null.
     pub fn node(&self, key: &'static str) -> Option<&'a Node> {
-        self.entry(key).map(|entry| &entry.node).filter(|node| !node.is_null())
+        let absent = |node: &Node| {
+            node.is_null() || self.reader.empty_is_absent && node.as_str().is_some_and(str::is_empty)
+        };
+        self.entry(key).map(|entry| &entry.node).filter(|node| !absent(node))
     }
 
     /// The value under the first of several spellings; two of them at once are a problem.
@@ -283,6 +293,26 @@ mod tests {
              d.yaml:2:7: `port` is `many`, expected a port number\n\
              d.yaml:3:9: `secure` is `yes`, expected true or false (write `true`)\n\
              d.yaml:4:7: `list` must be a list, found a value (write `list: [ … ]` or one `- …` a line)"
+        );
+    }
+
+    #[test]
+    fn empty_texts_are_values_unless_the_reader_says_otherwise() {
+        let root = parse("d.yaml", b"name: \"\"\nport: ''\n").unwrap();
+        let told = |reader: Reader| {
+            let fields = reader.fields(&root, "");
+            let name = fields.required("name");
+            let port = fields.parsed::<u16>("port", "a port number");
+            fields.finish();
+            reader.finish((name, port)).map_err(|problems| problems.to_string())
+        };
+        assert_eq!(
+            told(Reader::new("d.yaml", KEYS)),
+            Err("d.yaml:2:7: `port` is ``, expected a port number".to_string())
+        );
+        assert_eq!(
+            told(Reader::new("d.yaml", KEYS).empty_is_absent()),
+            Err("d.yaml:1:1: `name` is missing".to_string())
         );
     }
 

@@ -103,6 +103,10 @@ impl<'a> Hosts<'a> {
             return None;
         }
         let entry = self.reader.fields(node, key);
+        // As with eggo: no address, no load balancer.
+        if entry.entry("ip").is_some() && entry.node("ip").is_none() {
+            return None;
+        }
         let port = entry.parsed::<std::num::NonZeroU16>("bind-port", "a port number");
         let host = self.entry(&entry, Role::Loadbalance);
         entry.finish();

@@ -82,7 +82,8 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
         // What else is wrong would only be their consequence.
         return Err(Problems { file: file.to_string(), list: slashes });
     }
-    let reader = Reader::new(file, KEYS);
+    // As with eggo: whoever wants the default may write `""`.
+    let reader = Reader::new(file, KEYS).empty_is_absent();
     let warnings = Warnings::default();
     let top = reader.fields(&root, "");
     let config = read(&top, &warnings);
