@@ -191,6 +191,10 @@ fn odd_things_are_warned_about_and_load() {
         ),
         ("runtime-endpoint: unix:///run/isulad.sock\n", "is iSulad's socket, but the runtime is docker"),
         ("cni-bin-dir: /srv/cni\n", "where no item can be installed"),
+        (
+            "network: {podcidr: 10.244.64.0/16}\n",
+            "`10.244.64.0/16` has bits beyond its prefix; the network is 10.244.0.0/16, which is used",
+        ),
     ];
     for (text, reason) in cases {
         let warnings = config::parse("d.yaml", minimal(text).as_bytes()).expect(text).warnings.to_string();

@@ -104,7 +104,7 @@ fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
         cluster_id: cluster_id(top),
         login: login(top),
         external_ca: control_plane::external_ca(top),
-        service: networks::service(top),
+        service: networks::service(top, warnings),
         dns: networks::dns(top),
         network: networks::network(top, warnings),
         api: control_plane::api_server(top, &hosts, load_balancer_port),

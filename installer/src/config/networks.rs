@@ -1,6 +1,6 @@
 //! The networks of services and pods, and the names in them.
 
-use super::address::{Cidr, is_subdomain};
+use super::address::{BadCidr, Cidr, is_subdomain};
 use super::defaults;
 use super::model::{Config, Dns, DnsKind, Network, Service};
 use super::warnings::Warnings;
@@ -11,10 +11,10 @@ use std::net::IpAddr;
 /// Where distributions' own packages put the CNI plugins: no item goes there, and none need.
 const PACKAGED_CNI: [&str; 2] = ["/usr/lib/cni", "/usr/libexec/cni"];
 
-pub(super) fn service(top: &Fields<'_>) -> Service {
+pub(super) fn service(top: &Fields<'_>, warnings: &Warnings) -> Service {
     let fields = top.fields("service");
     let fallback: Cidr = defaults::SERVICE_CIDR.parse().expect("a default");
-    let cidr = fields.as_ref().and_then(|fields| network_at(fields, "cidr")).unwrap_or(fallback);
+    let cidr = fields.as_ref().and_then(|fields| network_at(fields, "cidr", warnings)).unwrap_or(fallback);
     let address = |n| cidr.nth(n).unwrap_or(cidr.address());
     let given = |key| fields.as_ref().and_then(|fields| fields.parsed::<IpAddr>(key, "an IP address"));
     let gateway = given("gateway").unwrap_or(address(defaults::GATEWAY));
@@ -76,7 +76,7 @@ pub(super) fn network(top: &Fields<'_>, warnings: &Warnings) -> Network {
         cni_bin_dirs: vec![defaults::CNI_BIN_DIR.to_string()],
     };
     if let Some(fields) = top.fields("network") {
-        network.pod_cidr = network_at(&fields, "podcidr").unwrap_or(network.pod_cidr);
+        network.pod_cidr = network_at(&fields, "podcidr", warnings).unwrap_or(network.pod_cidr);
         network.plugin = fields.text("plugin").filter(|plugin| !plugin.is_empty());
         if let Some(args) = fields.fields(fields.spelled(&["plugin-args", "pluginargs"])) {
             network.plugin_args = texts(&args);
@@ -136,13 +136,21 @@ pub(super) fn check(top: &Fields<'_>, config: &Config) {
     }
 }
 
-fn network_at(fields: &Fields<'_>, key: &'static str) -> Option<Cidr> {
-    let text = fields.text(key).filter(|text| !text.is_empty())?;
-    match text.parse::<Cidr>() {
-        Ok(cidr) => Some(cidr),
-        Err(error) => {
-            let message = format!("`{}`: {error}", fields.name(key));
-            fields.node(key).into_iter().for_each(|node| fields.reader().at(node, message.clone()));
+fn network_at(fields: &Fields<'_>, key: &'static str, warnings: &Warnings) -> Option<Cidr> {
+    let node = fields.node(key)?;
+    let error = match fields.text(key)?.parse::<Cidr>() {
+        Ok(cidr) => return Some(cidr),
+        Err(error) => error,
+    };
+    let message = format!("`{}`: {error}", fields.name(key));
+    match error {
+        // eggo's own default was 10.244.64.0/16.
+        BadCidr::HostBits(_, network) => {
+            warnings.at(node, format!("{message}, which is used"));
+            Some(network)
+        }
+        BadCidr::Form(_) => {
+            fields.reader().at(node, message);
             None
         }
     }
