@@ -132,6 +132,10 @@ fn each_of_these_is_refused_for_its_reason() {
         ),
         (&minimal("service: {gateway: 10.33.0.1}\n"), "`service.gateway` 10.33.0.1 is outside of"),
         (
+            &minimal("service: {gateway: 10.32.0.2, dnsaddr: 10.32.0.1}\n"),
+            "the DNS address 10.32.0.1 is that of the API's own service",
+        ),
+        (
             &minimal("network: {podcidr: 192.168.0.0/16}\n"),
             "node `a` (192.168.7.1) lies inside of `network.podcidr`",
         ),
@@ -191,6 +195,10 @@ fn odd_things_are_warned_about_and_load() {
         ),
         ("runtime-endpoint: unix:///run/isulad.sock\n", "is iSulad's socket, but the runtime is docker"),
         ("cni-bin-dir: /srv/cni\n", "where no item can be installed"),
+        (
+            "service: {gateway: 10.32.0.254}\n",
+            "d.yaml:4:20: `service.gateway` is 10.32.0.254, but the API's service gets 10.32.0.1",
+        ),
         (
             "network: {podcidr: 10.244.64.0/16}\n",
             "`10.244.64.0/16` has bits beyond its prefix; the network is 10.244.0.0/16, which is used",

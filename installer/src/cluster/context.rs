@@ -189,6 +189,8 @@ impl Cluster {
         if let Some(balancer) = config.load_balancer() {
             extra.add(&balancer.ip.to_string());
         }
+        // Pods reach the API there, whatever deploy.yaml calls the gateway.
+        extra.add(&config.service.api().to_string());
         Names::of_api(&config.dns.domain, config.service.gateway, &config.api.endpoint.host, &extra)
     }
 
@@ -235,4 +237,30 @@ pub fn require<'a>(node: &Node, probe: &'a Probe, program: &str, role: Role) -> 
         Report::new(format!("{}: `{program}` is not installed", node.host.name))
             .hinted(format!("add a package or binary with `{program}` for the role `{role}` to the bundle"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Silent;
+    use crate::journal::Journal;
+
+    #[test]
+    fn the_api_s_certificate_holds_for_the_first_address_of_services() {
+        let names = |service: &str| {
+            let text = format!(
+                "masters: [{{name: m, ip: 192.168.7.1, arch: amd64}}]\n\
+                 workers: [{{name: w, ip: 192.168.7.2, arch: amd64}}]\n\
+                 install: {{package-source: {{type: bundle}}}}\n{service}"
+            );
+            let config = Arc::new(config::parse("d.yaml", text.as_bytes()).unwrap().config);
+            let folder = tempfile::tempdir().unwrap();
+            let run = Arc::new(Run::new(Journal::open(folder.path()).unwrap(), Arc::new(Silent)));
+            let cluster = Cluster::new(config, Vec::new(), run, Arc::new(Bare), folder.path().to_path_buf());
+            cluster.api_names().ips.iter().map(|ip| ip.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(""), "10.32.0.1 192.168.7.1");
+        assert_eq!(names("service: {gateway: 10.32.0.254}\n"), "10.32.0.254 192.168.7.1 10.32.0.1");
+        assert_eq!(names("service: {cidr: 10.96.0.0/12}\n"), "10.96.0.1 192.168.7.1");
+    }
 }

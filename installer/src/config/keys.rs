@@ -126,7 +126,7 @@ pub const KEYS: &[Key] = &[
                 "gateway",
                 Shape::Address,
                 Some("10.32.0.1"),
-                "The address of the API's service; inside `cidr`",
+                "The address of the API's service: Kubernetes takes the first of `cidr`, whatever stands here",
             ),
             key(
                 "dns",

@@ -122,7 +122,7 @@ fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
         hosts,
         load_balancer_port,
     };
-    networks::check(top, &config);
+    networks::check(top, &config, warnings);
     warn_about_content(top, warnings, &config);
     config
 }

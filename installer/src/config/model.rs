@@ -64,8 +64,15 @@ pub struct Service {
     pub cidr: Cidr,
     /// The cluster IP of the DNS service.
     pub dns: IpAddr,
-    /// The cluster IP of the `kubernetes` service.
+    /// The cluster IP of the `kubernetes` service, as deploy.yaml has it.
     pub gateway: IpAddr,
+}
+
+impl Service {
+    /// The cluster IP that Kubernetes gives its own service: always the first.
+    pub fn api(&self) -> IpAddr {
+        self.cidr.nth(1).unwrap_or(self.gateway)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -106,7 +106,7 @@ pub(super) fn network(top: &Fields<'_>, warnings: &Warnings) -> Network {
     network
 }
 
-pub(super) fn check(top: &Fields<'_>, config: &Config) {
+pub(super) fn check(top: &Fields<'_>, config: &Config, warnings: &Warnings) {
     let reader = top.reader();
     let place = top.node("service").or(top.node("dns-vip"));
     let fail = |message: String| match place {
@@ -123,6 +123,16 @@ pub(super) fn check(top: &Fields<'_>, config: &Config) {
     }
     if dns == gateway {
         fail(format!("the DNS address and `service.gateway` are both {dns}"));
+    } else if *dns == config.service.api() {
+        fail(format!("the DNS address {dns} is that of the API's own service, the first of `service.cidr`"));
+    }
+    let api = config.service.api();
+    if *gateway != api
+        && let Some(node) = top.fields("service").and_then(|service| service.node("gateway"))
+    {
+        let message = format!("`service.gateway` is {gateway}, but the API's service gets {api}");
+        let hint = "Kubernetes gives it the first address of `service.cidr`; leave the key out";
+        warnings.at_hinted(node, message, hint);
     }
     if cidr.overlaps(pods) {
         fail(format!("`service.cidr` {cidr} and `network.podcidr` {pods} overlap"));
