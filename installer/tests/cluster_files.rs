@@ -117,6 +117,18 @@ fn flags_follow_the_version() {
 }
 
 #[test]
+fn the_api_s_timeout_is_that_of_requests() {
+    for (line, flag) in [
+        ("", "--request-timeout=120s"),
+        ("apiserver-timeout: 2m\n", "--request-timeout=120s"),
+        ("apiserver-timeout: 500ms\n", "--request-timeout=500ms"),
+        ("apiserver-timeout: 1s500ms\n", "--request-timeout=1500ms"),
+    ] {
+        assert!(has(Component::KubeApiserver, 20, flag, line), "{line}");
+    }
+}
+
+#[test]
 fn extra_arguments_reach_every_component() {
     let config = config(
         "config-extra-args:\n\

@@ -182,7 +182,7 @@ pub const KEYS: &[Key] = &[
         None,
         "More names for the API server's certificate",
     ),
-    key("apiserver-timeout", Shape::Duration, Some("120s"), "How long to wait for the API server"),
+    key("apiserver-timeout", Shape::Duration, Some("120s"), "After which the API server gives a request up (`--request-timeout`)"),
     key(
         "etcd-external",
         Shape::Either(&[

@@ -1,6 +1,7 @@
 //! kube-apiserver.
 
 use super::{Flag, etcd_endpoints, flag, paths, text, until};
+use std::time::Duration;
 
 pub(super) const TABLE: &[Flag] = &[
     flag("advertise-address", |scope| Some(scope.host.ip.to_string())),
@@ -28,7 +29,7 @@ pub(super) const TABLE: &[Flag] = &[
     flag("profiling", |_| text("false")),
     flag("proxy-client-cert-file", |_| Some(paths::pki("front-proxy-client.crt"))),
     flag("proxy-client-key-file", |_| Some(paths::pki("front-proxy-client.key"))),
-    flag("request-timeout", |scope| Some(format!("{}s", scope.config.api.timeout.as_secs()))),
+    flag("request-timeout", |scope| Some(span(scope.config.api.timeout))),
     flag("requestheader-allowed-names", |_| text("front-proxy-client")),
     flag("requestheader-client-ca-file", |_| Some(paths::pki("front-proxy-ca.crt"))),
     flag("requestheader-extra-headers-prefix", |_| text("X-Remote-Extra-")),
@@ -46,3 +47,11 @@ pub(super) const TABLE: &[Flag] = &[
     flag("tls-min-version", |_| text("VersionTLS12")),
     flag("tls-private-key-file", |_| Some(paths::pki("apiserver.key"))),
 ];
+
+/// As Go reads it.
+fn span(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("{}s", time.as_secs()),
+        _ => format!("{}ms", time.as_millis()),
+    }
+}
