@@ -64,7 +64,7 @@ impl Tarballs {
             tempfile::Builder::new().prefix("eggo-content-").tempdir().map_err(TarballError::Spool)?;
         let mut items = Vec::new();
         for (arch, path) in paths {
-            let expanded = expand_home(path);
+            let expanded = crate::home::expand(path);
             items.extend(Reading { path: &expanded, arch: *arch, spool: spool.path() }.read()?);
         }
         items.sort_by(|a, b| a.path.cmp(&b.path));
@@ -78,13 +78,6 @@ impl Tarballs {
 
     pub fn read(&self, item: &Item) -> io::Result<Box<dyn Read + Send>> {
         Ok(Box::new(File::open(self.spool.path().join(item.sha256.hex()))?))
-    }
-}
-
-fn expand_home(path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
-        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => path.to_path_buf(),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use crate::config::{self, Secret};
 use crate::events::Sink;
+use crate::home;
 use crate::ssh::{HostKeys, Login, SshHost, Target};
 use eggo_terminal::Report;
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What only a person or a file can say.
@@ -32,7 +33,7 @@ impl Access {
     ) -> Result<Self, Report> {
         let mut ready = Login::new(&login.user);
         if let Some(path) = &login.private_key {
-            ready = ready.load_key(&expand(path), |path| prompts.passphrase(path))?;
+            ready = ready.load_key(&home::expand(path), |path| prompts.passphrase(path))?;
         }
         if std::env::var_os("SSH_AUTH_SOCK").is_some_and(|socket| !socket.is_empty()) {
             ready = ready.agent();
@@ -56,13 +57,5 @@ impl Access {
 /// Why the file of a private key that deploy.yaml names cannot be read on this machine, if it cannot.
 pub fn unreadable_key(path: &Path) -> Option<io::Error> {
     // A folder can be opened, but not read.
-    fs::File::open(expand(path)).and_then(|mut file| file.read(&mut [0])).err()
-}
-
-/// `~/x` → the user's home; anything else stays.
-fn expand(path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), std::env::home_dir()) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path.to_path_buf(),
-    }
+    fs::File::open(home::expand(path)).and_then(|mut file| file.read(&mut [0])).err()
 }
