@@ -137,7 +137,8 @@ fn extra_arguments_reach_every_component() {
          - {name: kube-controller-manager, extra-args: {\"--node-cidr-mask-size\": \"25\"}}\n\
          - {name: kube-scheduler, extra-args: {\"--v\": \"4\"}}\n\
          - {name: etcd, extra-args: {\"--quota-backend-bytes\": \"8589934592\"}}\n\
-         - {name: kube-proxy, extra-args: {\"--proxy-mode\": ipvs, \"--conntrack-max-per-core\": \"0\", \"--v\": \"3\"}}\n",
+         - {name: kube-proxy, extra-args: {\"--proxy-mode\": ipvs, \"--conntrack-max-per-core\": \"0\", \"--v\": \"3\", \
+             \"--feature-gates\": \"A=true,B=false\", \"--ipvs-tcp-timeout\": 15m, \"--ipvs-udp-timeout\": 5m}}\n",
     );
     let mut probe = probe();
     probe.cgroup = Cgroup::V1;
@@ -155,6 +156,8 @@ fn extra_arguments_reach_every_component() {
     assert_eq!(proxy_flags, ["--config=/etc/kubernetes/kube-proxy-config.yaml", "--v=3"]);
     let file = proxy::config(&scope);
     assert!(file.contains("mode: ipvs\n") && file.contains("maxPerCore: 0\n"), "{file}");
+    assert!(file.contains("featureGates:\n  A: true\n  B: false\n"), "{file}");
+    assert!(file.contains("tcpTimeout: \"15m\"\n") && file.contains("udpTimeout: \"5m\"\n"), "{file}");
     // The runtime follows the kubelet's driver, although cgroup v1 would mean the other.
     assert_eq!(runtime::cgroup_driver(&config, &probe).as_str(), "systemd");
     let text = unit::write(Component::Etcd, "/usr/bin/etcd", &scope);

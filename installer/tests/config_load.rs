@@ -196,6 +196,10 @@ fn odd_things_are_warned_about_and_load() {
         ("runtime-endpoint: unix:///run/isulad.sock\n", "is iSulad's socket, but the runtime is docker"),
         ("cni-bin-dir: /srv/cni\n", "where no item can be installed"),
         (
+            "config-extra-args: [{name: kube-proxy, extra-args: {healthz-port: \"1\", v: \"2\", feature-gates: A=true}}]\n",
+            "d.yaml:4:67: kube-proxy reads `--healthz-port` only without a file, and it gets one",
+        ),
+        (
             "service: {gateway: 10.32.0.254}\n",
             "d.yaml:4:20: `service.gateway` is 10.32.0.254, but the API's service gets 10.32.0.1",
         ),

@@ -2,11 +2,16 @@
 
 use super::install::ROLE_KEYS;
 use super::model::{Component, Port, Protocol};
+use super::warnings::Warnings;
+use crate::cluster::files::proxy;
 use eggo_bundles::Role;
 use eggo_yaml::Fields;
 use std::collections::BTreeMap;
 
-pub(super) fn extra_args(top: &Fields<'_>) -> BTreeMap<Component, BTreeMap<String, String>> {
+pub(super) fn extra_args(
+    top: &Fields<'_>,
+    warnings: &Warnings,
+) -> BTreeMap<Component, BTreeMap<String, String>> {
     let reader = top.reader();
     let mut all: BTreeMap<Component, BTreeMap<String, String>> = BTreeMap::new();
     for (i, node) in top.list("config-extra-args").iter().enumerate() {
@@ -34,6 +39,10 @@ pub(super) fn extra_args(top: &Fields<'_>) -> BTreeMap<Component, BTreeMap<Strin
                     reader.at(&argument.node, format!("`{}` spans lines", args.name(&argument.key)));
                 }
                 let Some(component) = component else { continue };
+                if component == Component::KubeProxy && !proxy::counts(&flag) {
+                    let message = format!("kube-proxy reads `--{flag}` only without a file, and it gets one");
+                    warnings.at(&argument.node, message);
+                }
                 if all.entry(component).or_default().insert(flag, value).is_some() {
                     let message = format!("`{}` is given twice for {component}", argument.key);
                     reader.at(&argument.node, message);

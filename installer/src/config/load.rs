@@ -114,7 +114,7 @@ fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
         },
         runtime: runtime::read(top, warnings),
         kubelet_serving: top.boolean("enable-kubelet-serving").unwrap_or(false),
-        extra_args: extras::extra_args(top),
+        extra_args: extras::extra_args(top, warnings),
         open_ports: extras::open_ports(top),
         content: install.content,
         addons: install.addons,
