@@ -238,9 +238,10 @@ fn containerd_s_settings_are_merged_key_by_key() {
     assert!(containerd::files(&config, &probe).is_err());
     probe.settings.remove("/etc/containerd/conf.d/bad.toml");
     // containerd 2 has other sections.
-    for (version, folders) in
-        [((2, 0), "bin_dir = \"/opt/cni/bin\""), ((2, 4), "bin_dirs = [\"/opt/cni/bin\"]")]
-    {
+    for (version, folders) in [
+        ((2, 0), "bin_dir = \"/opt/cni/bin\""),
+        ((2, 4), "bin_dirs = [\"/usr/libexec/cni\", \"/opt/cni/bin\"]"),
+    ] {
         let mut probe = probe.clone();
         probe.programs.get_mut("containerd").unwrap().version = Some(Version::new(version.0, version.1, 0));
         let refused = containerd::files(&config, &probe).unwrap_err();
@@ -297,7 +298,7 @@ fn isulad_s_empty_settings_are_not_the_user_s() {
     for (key, value) in [
         ("pod-sandbox-image", "k8s.gcr.io/pause:3.2"),
         ("network-plugin", "cni"),
-        ("cni-bin-dir", "/opt/cni/bin"),
+        ("cni-bin-dir", "/usr/libexec/cni;/opt/cni/bin"),
         ("cni-conf-dir", "/etc/cni/net.d"),
         ("group", "isula"),
         ("graph", "/var/lib/isulad"),

@@ -40,12 +40,15 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     // A runtime that came as a bare binary has no unit yet.
     let unit = (!probe.units.contains(name)).then(|| unit(name, path));
     let version = probe.version(program).map(|version| version.to_string()).unwrap_or_default();
+    let links = files::cni_links(config, probe);
+    let (before, link_undo) = links.map(|links| (links.make, links.undo)).unwrap_or_default();
     Service {
         unit,
         files,
-        depends: version,
+        depends: version + &before,
+        before,
         works: Some(works(kind)),
-        undo: leftovers(kind, name),
+        undo: [link_undo, leftovers(kind, name)].concat(),
         ..Service::new(name)
     }
     .ensure(&cluster.run, node)

@@ -53,8 +53,17 @@ pub fn user_cgroup_driver(config: &Config, probe: &Probe) -> Option<CgroupDriver
     Some(if value.as_bool()? { CgroupDriver::Systemd } else { CgroupDriver::Cgroupfs })
 }
 
+fn version(probe: &Probe) -> (u16, u16) {
+    probe.version("containerd").map_or((1, 0), |version| (version.major, version.minor))
+}
+
+/// Whether it looks for CNI programs in several folders.
+pub fn knows_several(probe: &Probe) -> bool {
+    version(probe) >= (2, 1)
+}
+
 fn ours(config: &Config, probe: &Probe) -> Table {
-    let version = probe.version("containerd").map_or((1, 0), |version| (version.major, version.minor));
+    let version = version(probe);
     let systemd = cgroup_driver(config, probe) == CgroupDriver::Systemd;
     let mut table = Table::new();
     let pause = Value::from(config.runtime.pause_image.as_str());
@@ -75,8 +84,8 @@ fn ours(config: &Config, probe: &Probe) -> Table {
         set(&["version"], Value::Integer(3));
         set(&["plugins", images, "pinned_images", "sandbox"], pause);
         // A list since 2.1; 2.4 knows nothing else.
-        match version >= (2, 1) {
-            true => set(&["plugins", runtime, "cni", "bin_dirs"], vec![bin_dir].into()),
+        match knows_several(probe) {
+            true => set(&["plugins", runtime, "cni", "bin_dirs"], config.network.cni_bin_dirs.clone().into()),
             false => set(&["plugins", runtime, "cni", "bin_dir"], bin_dir.into()),
         }
         set(&["plugins", runtime, "cni", "conf_dir"], paths::CNI_CONFIG.into());

@@ -4,7 +4,7 @@
 //! the user's and win; lists of registries are joined. Keys that we never write are always kept. The file
 //! of iSulad's package has an empty text for much that nobody has set yet: those do not win.
 
-use super::runtime::{CgroupDriver, RuntimeError, cgroup_driver, cni_bin_dir};
+use super::runtime::{CgroupDriver, RuntimeError, cgroup_driver};
 use crate::cluster::paths;
 use crate::cluster::probe::Probe;
 use crate::cluster::version::Version;
@@ -28,7 +28,8 @@ pub fn isulad(config: &Config, probe: &Probe, kubelet: Version) -> Result<String
     let mut ours = json!({
         "pod-sandbox-image": config.runtime.pause_image,
         "network-plugin": "cni",
-        "cni-bin-dir": cni_bin_dir(config, probe),
+        // It takes several, in this form.
+        "cni-bin-dir": config.network.cni_bin_dirs.join(";"),
         "cni-conf-dir": paths::CNI_CONFIG,
         "systemd-cgroup": cgroup_driver(config, probe) == CgroupDriver::Systemd,
     });
