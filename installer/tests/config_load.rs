@@ -218,6 +218,41 @@ fn odd_things_are_warned_about_and_load() {
 }
 
 #[test]
+fn hosts_without_name_or_arch_are_as_with_eggo() {
+    let text = "cluster-id: My_one\n\
+        masters: [{ip: 192.168.7.1, arch: arm64}, {name: \"\", ip: 192.168.7.2}]\n\
+        workers: [{name: b, ip: 192.168.7.2}, {ip: 192.168.7.1}, {ip: 192.168.7.3}]\n\
+        etcds: [{ip: 192.168.7.4, arch: x86_64}]\n\
+        loadbalance: {ip: 192.168.7.5}\ninstall: {package-source: {type: bundle}}\n";
+    let loaded = config::parse("d.yaml", text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let hosts: Vec<String> =
+        loaded.config.hosts.iter().map(|host| format!("{} {} {}", host.name, host.ip, host.arch)).collect();
+    assert_eq!(
+        hosts,
+        [
+            "my-one-master-0 192.168.7.1 arm64",
+            "b 192.168.7.2 amd64",
+            "my-one-worker-2 192.168.7.3 amd64",
+            "my-one-etcd-0 192.168.7.4 amd64",
+            "my-one-loadbalance 192.168.7.5 amd64"
+        ]
+    );
+    assert_eq!(
+        loaded.warnings.to_string(),
+        "d.yaml:2:11: `masters[0].name` is missing; the node is called `my-one-master-0`\n\
+         d.yaml:2:43: `masters[1].arch` is missing; it is taken for amd64\n\
+         d.yaml:3:58: `workers[2].arch` is missing; it is taken for amd64\n\
+         d.yaml:3:58: `workers[2].name` is missing; the node is called `my-one-worker-2`\n\
+         d.yaml:4:9: `etcds[0].name` is missing; the node is called `my-one-etcd-0`\n\
+         d.yaml:5:14: `loadbalance.arch` is missing; it is taken for amd64\n\
+         d.yaml:5:14: `loadbalance.name` is missing; the node is called `my-one-loadbalance`"
+    );
+    let taken = "masters: [{ip: 192.168.7.1}]\nworkers: [{name: k8s-cluster-master-0, ip: 192.168.7.2}]\n";
+    let problems = config::parse("d.yaml", taken.as_bytes()).unwrap_err().to_string();
+    assert!(problems.contains("which is already `workers[0]` with address 192.168.7.2"), "{problems}");
+}
+
+#[test]
 fn empty_texts_mean_the_default() {
     let empty = minimal(
         "cluster-id: \"\"\ndns-domain: \"\"\ndns-vip: ''\netcd-token: \"\"\napiserver-timeout: \"\"\ncni-bin-dir: \"\"\n\

@@ -1,10 +1,12 @@
 //! What a key means when it is not there. The same values as eggo's.
 
+use eggo_bundles::Arch;
 use std::time::Duration;
 
 pub const CLUSTER_ID: &str = "k8s-cluster";
 pub const USER: &str = "root";
 pub const SSH_PORT: u16 = 22;
+pub const ARCH: Arch = Arch::Amd64;
 pub const API_PORT: u16 = 6443;
 pub const BIND_PORT: u16 = 8443;
 pub const SERVICE_CIDR: &str = "10.32.0.0/16";

@@ -6,12 +6,15 @@ use super::model::Host;
 use super::warnings::Warnings;
 use eggo_bundles::{Arch, Role};
 use eggo_yaml::{Fields, Node, Reader};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// All hosts, and the load balancer's port. Without `etcds` every master runs etcd.
+/// All hosts, and the load balancer's port. Without `etcds` every master runs etcd. Hosts without a name are
+/// called after the cluster, as eggo did.
 pub(super) fn read<'a>(
     top: &Fields<'a>,
     warnings: &Warnings,
+    cluster_id: &str,
     etcd_is_external: bool,
 ) -> (Vec<Host>, Option<u16>) {
     let reader = top.reader();
@@ -22,7 +25,7 @@ pub(super) fn read<'a>(
     hosts.list(top, workers, Role::Worker);
     hosts.list(top, "etcds", Role::Etcd);
     let bind_port = hosts.load_balancer(top, balancer);
-    let mut hosts = hosts.finish();
+    let mut hosts = hosts.finish(warnings, cluster_id);
 
     for key in ["masters", workers] {
         match top.node(key) {
@@ -69,8 +72,21 @@ pub(super) fn read<'a>(
 /// Merges the hosts of every list, as they are read.
 struct Hosts<'a> {
     reader: &'a Reader,
-    /// With the name of the entry that said it first: `masters[0]`.
-    hosts: Vec<(Host, String)>,
+    hosts: Vec<Known<'a>>,
+}
+
+/// A host as its entries have it so far.
+struct Known<'a> {
+    name: Option<String>,
+    ip: IpAddr,
+    port: u16,
+    arch: Option<Arch>,
+    roles: BTreeSet<Role>,
+    /// The entry that said it first, and what it is called: `masters[0]`.
+    node: &'a Node,
+    what: String,
+    /// What eggo called such a host, behind the name of the cluster: `master-0`.
+    place: String,
 }
 
 impl<'a> Hosts<'a> {
@@ -79,20 +95,22 @@ impl<'a> Hosts<'a> {
     }
 
     fn list(&mut self, fields: &Fields<'a>, key: &'static str, role: Role) {
-        let mut seen: Vec<(String, IpAddr)> = Vec::new();
+        let mut seen: Vec<(Option<String>, IpAddr)> = Vec::new();
         for (i, node) in fields.list(key).iter().enumerate() {
             let what = format!("{key}[{i}]");
             let entry = self.reader.fields(node, &what);
-            let host = self.entry(&entry, role);
+            let host = self.entry(&entry, node, what, (role, format!("{role}-{i}")));
             entry.finish();
             let Some(host) = host else { continue };
             if seen.iter().any(|(_, ip)| *ip == host.ip) {
                 self.reader.at(node, format!("address `{}` stands twice in `{key}`", host.ip));
-            } else if seen.iter().any(|(name, _)| *name == host.name) {
-                self.reader.at(node, format!("name `{}` stands twice in `{key}`", host.name));
+            } else if let Some(name) = &host.name
+                && seen.iter().any(|(known, _)| known.as_ref() == Some(name))
+            {
+                self.reader.at(node, format!("name `{name}` stands twice in `{key}`"));
             }
             seen.push((host.name.clone(), host.ip));
-            self.merge(node, host, what);
+            self.merge(host);
         }
     }
 
@@ -108,14 +126,21 @@ impl<'a> Hosts<'a> {
             return None;
         }
         let port = entry.parsed::<std::num::NonZeroU16>("bind-port", "a port number");
-        let host = self.entry(&entry, Role::Loadbalance);
+        let role = Role::Loadbalance;
+        let host = self.entry(&entry, node, key.to_string(), (role, role.to_string()));
         entry.finish();
-        self.merge(node, host?, key.to_string());
+        self.merge(host?);
         Some(port.map_or(super::defaults::BIND_PORT, Into::into))
     }
 
-    fn entry(&self, entry: &Fields<'a>, role: Role) -> Option<Host> {
-        let name = entry.required("name");
+    fn entry(
+        &self,
+        entry: &Fields<'a>,
+        node: &'a Node,
+        what: String,
+        (role, place): (Role, String),
+    ) -> Option<Known<'a>> {
+        let name = entry.text("name");
         let name_is_good = match (&name, entry.node("name")) {
             (Some(name), Some(node)) if !is_subdomain(name) => {
                 self.reader.at_hinted(
@@ -125,7 +150,7 @@ impl<'a> Hosts<'a> {
                 );
                 false
             }
-            (name, _) => name.is_some(),
+            (name, node) => name.is_some() == node.is_some(),
         };
         if entry.node("ip").is_none() {
             entry.missing("ip");
@@ -137,50 +162,93 @@ impl<'a> Hosts<'a> {
             self.reader.at(node, format!("`{}` is `{ip}`, which is no host's address", entry.name("ip")));
         }
         let port = entry.parsed::<std::num::NonZeroU16>("port", "a port number");
-        if entry.node("arch").is_none() {
-            entry.missing("arch");
-        }
         let arch = entry.parsed::<Arch>("arch", "amd64 (= x86_64) or arm64 (= aarch64)");
-        Some(Host {
-            name: name.filter(|_| name_is_good)?,
+        let arch_is_good = arch.is_some() == entry.node("arch").is_some();
+        let host = Known {
+            name,
             ip: ip?,
             port: port.map_or(super::defaults::SSH_PORT, Into::into),
-            arch: arch?,
+            arch,
             roles: [role].into(),
-        })
+            node,
+            what,
+            place,
+        };
+        (name_is_good && arch_is_good).then_some(host)
     }
 
     /// The same address in several lists is one host, if the entries agree.
-    fn merge(&mut self, node: &Node, host: Host, what: String) {
-        if let Some((known, first)) = self.hosts.iter_mut().find(|(known, _)| known.ip == host.ip) {
+    fn merge(&mut self, host: Known<'a>) {
+        if let Some(known) = self.hosts.iter_mut().find(|known| known.ip == host.ip) {
             let differ = |key: &str, here: &dyn std::fmt::Display, there: &dyn std::fmt::Display| {
+                let Known { ip, node, what, .. } = &host;
                 let message =
-                    format!("`{what}.{key}` is `{here}`, but `{first}` says `{there}` for {}", host.ip);
+                    format!("`{what}.{key}` is `{here}`, but `{}` says `{there}` for {ip}", known.what);
                 self.reader.at_hinted(node, message, "the entries of one host must be equal in every list");
             };
-            if known.name != host.name {
-                differ("name", &host.name, &known.name);
+            if let (Some(here), Some(there)) = (&host.name, &known.name)
+                && here != there
+            {
+                differ("name", here, there);
             }
             if known.port != host.port {
                 differ("port", &host.port, &known.port);
             }
-            if known.arch != host.arch {
-                differ("arch", &host.arch, &known.arch);
+            if let (Some(here), Some(there)) = (&host.arch, &known.arch)
+                && here != there
+            {
+                differ("arch", here, there);
             }
+            known.name = known.name.take().or(host.name);
+            known.arch = known.arch.or(host.arch);
             known.roles.extend(host.roles);
             return;
         }
-        if let Some((known, first)) = self.hosts.iter().find(|(known, _)| known.name == host.name) {
-            let message = format!(
-                "`{what}.name` is `{}`, which is already `{first}` with address {}",
-                host.name, known.ip
-            );
-            self.reader.at_hinted(node, message, "every host needs a name of its own");
-        }
-        self.hosts.push((host, what));
+        self.unique(&host);
+        self.hosts.push(host);
     }
 
-    fn finish(self) -> Vec<Host> {
-        self.hosts.into_iter().map(|(host, _)| host).collect()
+    fn unique(&self, host: &Known<'a>) {
+        let Some(name) = &host.name else { return };
+        let same = |known: &&Known<'a>| known.name.as_ref() == Some(name) && known.ip != host.ip;
+        if let Some(known) = self.hosts.iter().find(same) {
+            let message = format!(
+                "`{}.name` is `{name}`, which is already `{}` with address {}",
+                host.what, known.what, known.ip
+            );
+            self.reader.at_hinted(host.node, message, "every host needs a name of its own");
+        }
+    }
+
+    /// What no entry of a host says is what it was with eggo.
+    fn finish(mut self, warnings: &Warnings, cluster_id: &str) -> Vec<Host> {
+        // Names of nodes are narrower than those of clusters.
+        let cluster = cluster_id.to_ascii_lowercase().replace('_', "-");
+        for i in 0..self.hosts.len() {
+            let host = &mut self.hosts[i];
+            if host.arch.is_none() {
+                warnings.at(
+                    host.node,
+                    format!("`{}.arch` is missing; it is taken for {}", host.what, defaults::ARCH),
+                );
+            }
+            if host.name.is_some() {
+                continue;
+            }
+            let name = format!("{cluster}-{}", host.place);
+            if is_subdomain(&name) {
+                warnings
+                    .at(host.node, format!("`{}.name` is missing; the node is called `{name}`", host.what));
+                host.name = Some(name);
+                self.unique(&self.hosts[i]);
+            } else {
+                self.reader.at(host.node, format!("`{}.name` is missing", host.what));
+            }
+        }
+        let done = |host: Known<'a>| {
+            let Known { name, ip, port, arch, roles, .. } = host;
+            Some(Host { name: name?, ip, port, arch: arch.unwrap_or(defaults::ARCH), roles })
+        };
+        self.hosts.into_iter().filter_map(done).collect()
     }
 }

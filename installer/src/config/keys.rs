@@ -8,21 +8,26 @@ const TEXTS: Shape = Shape::List(&Shape::Text);
 const ARCHS: Shape = Shape::Words(&["amd64", "x86_64", "arm64", "aarch64"]);
 
 const HOST: &[Key] = &[
-    required("name", Shape::Text, "The node's name in the cluster: RFC 1123, unique"),
+    key(
+        "name",
+        Shape::Text,
+        None,
+        "The node's name in the cluster: RFC 1123, unique; else called after cluster and list: `k8s-cluster-master-0`",
+    ),
     required(
         "ip",
         Shape::Address,
         "Its address; the same one may stand in several lists, with equal entries",
     ),
     key("port", PORT, Some("22"), "Where its sshd listens"),
-    required("arch", ARCHS, "Its architecture"),
+    key("arch", ARCHS, Some("amd64"), "Its architecture"),
 ];
 
 const LOAD_BALANCER: &[Key] = &[
-    required("name", Shape::Text, "The node's name"),
+    key("name", Shape::Text, None, "The node's name; else `k8s-cluster-loadbalance`"),
     required("ip", Shape::Address, "Its address"),
     key("port", PORT, Some("22"), "Where its sshd listens"),
-    required("arch", ARCHS, "Its architecture"),
+    key("arch", ARCHS, Some("amd64"), "Its architecture"),
     key("bind-port", PORT, Some("8443"), "Where it listens for clients of the API server"),
 ];
 

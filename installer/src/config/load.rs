@@ -96,12 +96,13 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
 /// Where something is wrong, a default stands in and the reader knows of it.
 fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
     let external_etcd = control_plane::external_etcd(top);
-    let (hosts, load_balancer_port) = hosts::read(top, warnings, external_etcd.is_some());
+    let cluster_id = cluster_id(top);
+    let (hosts, load_balancer_port) = hosts::read(top, warnings, &cluster_id, external_etcd.is_some());
     let roles: Vec<Role> =
         Role::ALL.into_iter().filter(|role| hosts.iter().any(|host| host.has(*role))).collect();
     let install = install::read(top, warnings, &roles);
     let config = Config {
-        cluster_id: cluster_id(top),
+        cluster_id,
         login: login(top),
         external_ca: control_plane::external_ca(top),
         service: networks::service(top, warnings),
