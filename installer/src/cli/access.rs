@@ -1,6 +1,7 @@
 //! How a person lets the program onto the nodes: host keys and passwords, asked or read from files,
 //! never taken from the command line.
 
+use super::output;
 use crate::config::{Config, Secret};
 use crate::operation::{Access, Prompts};
 use crate::ssh::{HostKeys, UnknownKey, UnknownKeys};
@@ -96,6 +97,10 @@ impl Prompts for Known {
     fn passphrase(&self, _key: &Path) -> Option<Secret> {
         Some(self.passphrase.clone())
     }
+
+    fn warn(&self, text: &str) {
+        output::say(format_args!("warning: {text}"));
+    }
 }
 
 /// A person at a terminal.
@@ -105,6 +110,10 @@ impl Prompts for Terminal {
     fn passphrase(&self, key: &Path) -> Option<Secret> {
         let prompt = format!("passphrase of {}: ", key.display());
         rpassword::prompt_password(prompt).ok().map(Secret::new)
+    }
+
+    fn warn(&self, text: &str) {
+        output::say(format_args!("warning: {text}"));
     }
 }
 

@@ -109,7 +109,12 @@ pub const KEYS: &[Key] = &[
         None,
         "Its password; a key or an agent is safer. Never saved by the program",
     ),
-    key("private-key-path", Shape::Text, None, "Its private key, in any of OpenSSH's formats"),
+    key(
+        "private-key-path",
+        Shape::Text,
+        None,
+        "Its private key, in any of OpenSSH's formats; without it and a password, those of an agent and in `~/.ssh`",
+    ),
     required("masters", HOSTS, "The nodes of the control plane"),
     required("workers", HOSTS, "The nodes that run pods").or(&["nodes"]),
     key("etcds", HOSTS, None, "The etcd members; empty: every master is one"),
@@ -187,7 +192,12 @@ pub const KEYS: &[Key] = &[
         None,
         "More names for the API server's certificate",
     ),
-    key("apiserver-timeout", Shape::Duration, Some("120s"), "After which the API server gives a request up (`--request-timeout`)"),
+    key(
+        "apiserver-timeout",
+        Shape::Duration,
+        Some("120s"),
+        "After which the API server gives a request up (`--request-timeout`)",
+    ),
     key(
         "etcd-external",
         Shape::Either(&[

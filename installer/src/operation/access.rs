@@ -3,7 +3,7 @@
 use crate::config::{self, Secret};
 use crate::events::Sink;
 use crate::home;
-use crate::ssh::{HostKeys, Login, SshHost, Target};
+use crate::ssh::{HostKeys, KeyError, Login, SshHost, Target};
 use eggo_terminal::Report;
 use std::fs;
 use std::io::{self, Read as _};
@@ -14,7 +14,13 @@ use std::sync::Arc;
 pub trait Prompts: Send + Sync {
     /// The passphrase of an encrypted private key.
     fn passphrase(&self, key: &Path) -> Option<Secret>;
+
+    /// Tells what is odd, but stops nothing.
+    fn warn(&self, _text: &str) {}
 }
+
+/// Where OpenSSH looks when nobody names a key.
+const OWN_KEYS: [&str; 3] = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];
 
 /// The way onto every node.
 #[derive(Clone)]
@@ -24,7 +30,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// deploy.yaml's user with its key and password; an agent too, if one runs.
+    /// deploy.yaml's user with its key and password; an agent too, if one runs. With neither key nor password,
+    /// the keys that the user of this machine has.
     pub fn new(
         login: &config::Login,
         sudo_password: Option<Secret>,
@@ -32,12 +39,21 @@ impl Access {
         prompts: &dyn Prompts,
     ) -> Result<Self, Report> {
         let mut ready = Login::new(&login.user);
-        if let Some(path) = &login.private_key {
-            ready = ready.load_key(&home::expand(path), |path| prompts.passphrase(path))?;
-        }
         if std::env::var_os("SSH_AUTH_SOCK").is_some_and(|socket| !socket.is_empty()) {
             ready = ready.agent();
         }
+        ready = match &login.private_key {
+            // As with eggo: there may be another way in.
+            Some(path) if (ready.agent || login.password.is_some()) && is_absent(path) => {
+                let text =
+                    format!("`private-key-path` is `{}`, which is not on this machine", path.display());
+                prompts.warn(&text);
+                ready
+            }
+            Some(path) => ready.load_key(&home::expand(path), |path| prompts.passphrase(path))?,
+            None if login.password.is_none() => with_own_keys(ready, prompts)?,
+            None => ready,
+        };
         if let Some(password) = &login.password {
             ready = ready.password(password.clone());
         }
@@ -51,6 +67,29 @@ impl Access {
     pub fn host(&self, host: &config::Host, events: &Arc<dyn Sink>) -> Arc<SshHost> {
         let target = Target { name: host.name.clone(), address: host.ip.to_string(), port: host.port };
         Arc::new(SshHost::new(target, self.login.clone(), self.keys.clone(), events.clone()))
+    }
+}
+
+fn is_absent(key: &Path) -> bool {
+    unreadable_key(key).is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+fn with_own_keys(mut login: Login, prompts: &dyn Prompts) -> Result<Login, KeyError> {
+    let mut locked = None;
+    for path in OWN_KEYS {
+        match login.clone().load_own_key(&home::expand(Path::new(path)), |_| None) {
+            Ok(with) => login = with,
+            Err(KeyError::NoPassphrase(path)) => locked = locked.or(Some(path)),
+            // Nobody has named it: what is not there, or is no key, is not missed.
+            Err(_) => {}
+        }
+    }
+    match locked {
+        // Only where nothing else is left, someone is asked for it.
+        Some(path) if !login.agent && login.own_keys.is_empty() => {
+            login.load_own_key(&path, |path| prompts.passphrase(path))
+        }
+        _ => Ok(login),
     }
 }
 

@@ -11,14 +11,18 @@ use std::sync::Arc;
 
 /// sshd gives up after 6 tries; the password must still get its turn.
 const AGENT_KEYS: usize = 4;
+/// The last one would end the connection before its answer could be told.
+const TRIES: usize = 5;
 
-/// A user and every way it may prove itself, tried in this order: private key, agent, password.
+/// A user and every way it may prove itself, tried in this order: private key, agent, the user's own keys, password.
 #[derive(Debug, Clone)]
 pub struct Login {
     pub user: String,
     pub key: Option<Arc<PrivateKey>>,
     /// Keys in the agent that `SSH_AUTH_SOCK` names.
     pub agent: bool,
+    /// Keys that nobody has named.
+    pub own_keys: Vec<Arc<PrivateKey>>,
     pub password: Option<Secret>,
     /// For `sudo`, where it asks; goes through its standard input.
     pub sudo_password: Option<Secret>,
@@ -53,7 +57,14 @@ impl Explain for KeyError {
 
 impl Login {
     pub fn new(user: impl Into<String>) -> Self {
-        Self { user: user.into(), key: None, agent: false, password: None, sudo_password: None }
+        Self {
+            user: user.into(),
+            key: None,
+            agent: false,
+            own_keys: Vec::new(),
+            password: None,
+            sudo_password: None,
+        }
     }
 
     /// Loads a private key; `passphrase` is asked only if the key is encrypted.
@@ -62,17 +73,17 @@ impl Login {
         path: &Path,
         passphrase: impl FnOnce(&Path) -> Option<Secret>,
     ) -> Result<Self, KeyError> {
-        let text = std::fs::read_to_string(path).map_err(|error| KeyError::Unreadable(path.into(), error))?;
-        let key = match keys::decode_secret_key(&text, None) {
-            Ok(key) if !key.is_encrypted() => key,
-            Ok(_) | Err(keys::Error::KeyIsEncrypted) => {
-                let passphrase = passphrase(path).ok_or_else(|| KeyError::NoPassphrase(path.into()))?;
-                keys::decode_secret_key(&text, Some(passphrase.reveal()))
-                    .map_err(|_| KeyError::WrongPassphrase(path.into()))?
-            }
-            Err(error) => return Err(KeyError::NotAKey(path.into(), error)),
-        };
-        self.key = Some(Arc::new(key));
+        self.key = Some(Arc::new(read_key(path, passphrase)?));
+        Ok(self)
+    }
+
+    /// As [`Login::load_key`], one of several that may be the right one.
+    pub fn load_own_key(
+        mut self,
+        path: &Path,
+        passphrase: impl FnOnce(&Path) -> Option<Secret>,
+    ) -> Result<Self, KeyError> {
+        self.own_keys.push(Arc::new(read_key(path, passphrase)?));
         Ok(self)
     }
 
@@ -95,18 +106,30 @@ impl Login {
     pub(super) async fn authenticate<H: Handler>(&self, session: &mut Handle<H>) -> Result<(), Refused> {
         let mut tried = Vec::new();
         if let Some(key) = &self.key {
-            let hash = rsa_hash(session).await?;
-            let key = PrivateKeyWithHashAlg::new(key.clone(), hash);
-            if session.authenticate_publickey(&self.user, key).await?.success() {
+            if self.with_key(session, key).await? {
                 return Ok(());
             }
             tried.push("its private key was refused".to_string());
         }
+        let mut offered = Vec::new();
         if self.agent {
-            match self.with_agent(session).await? {
+            match self.with_agent(session, &mut offered).await? {
                 AgentAnswer::LoggedIn => return Ok(()),
                 AgentAnswer::No(reason) => tried.push(reason),
             }
+        }
+        let left = TRIES.saturating_sub(offered.len());
+        let own = self.own_keys.iter().filter(|key| !offered.contains(key.public_key().key_data()));
+        let own: Vec<_> = own.take(left).collect();
+        for key in &own {
+            if self.with_key(session, key).await? {
+                return Ok(());
+            }
+        }
+        match own.len() {
+            0 => {}
+            1 => tried.push("the key in ~/.ssh was refused".to_string()),
+            n => tried.push(format!("{n} keys in ~/.ssh were refused")),
         }
         if let Some(password) = &self.password {
             if self.with_password(session, password).await? {
@@ -118,6 +141,15 @@ impl Login {
             tried.push("neither key, agent nor password is given".to_string());
         }
         Err(Refused::Login(tried.join(", ")))
+    }
+
+    async fn with_key<H: Handler>(
+        &self,
+        session: &mut Handle<H>,
+        key: &Arc<PrivateKey>,
+    ) -> Result<bool, russh::Error> {
+        let key = PrivateKeyWithHashAlg::new(key.clone(), rsa_hash(session).await?);
+        Ok(session.authenticate_publickey(&self.user, key).await?.success())
     }
 
     async fn with_password<H: Handler>(
@@ -150,7 +182,12 @@ impl Login {
         Ok(matches!(answer, KeyboardInteractiveAuthResponse::Success))
     }
 
-    async fn with_agent<H: Handler>(&self, session: &mut Handle<H>) -> Result<AgentAnswer, russh::Error> {
+    /// Tells in `offered` which keys the agent has offered.
+    async fn with_agent<H: Handler>(
+        &self,
+        session: &mut Handle<H>,
+        offered: &mut Vec<keys::ssh_key::public::KeyData>,
+    ) -> Result<AgentAnswer, russh::Error> {
         let Ok(mut agent) = AgentClient::connect_env().await else {
             return Ok(AgentAnswer::No("no ssh agent answers".into()));
         };
@@ -162,9 +199,8 @@ impl Login {
             AgentIdentity::PublicKey { key, .. } => Some(key),
             AgentIdentity::Certificate { .. } => None,
         });
-        let mut tried = 0;
         for key in keys.take(AGENT_KEYS) {
-            tried += 1;
+            offered.push(key.key_data().clone());
             let hash = hash.filter(|_| key.algorithm().is_rsa());
             match session.authenticate_publickey_with(&self.user, key, hash, &mut agent).await {
                 Ok(AuthResult::Success) => return Ok(AgentAnswer::LoggedIn),
@@ -172,11 +208,24 @@ impl Login {
                 Ok(AuthResult::Failure { .. }) | Err(_) => {}
             }
         }
-        Ok(AgentAnswer::No(match tried {
+        Ok(AgentAnswer::No(match offered.len() {
             0 => "the ssh agent has no keys".into(),
             1 => "the ssh agent's key was refused".into(),
             n => format!("{n} keys of the ssh agent were refused"),
         }))
+    }
+}
+
+fn read_key(path: &Path, passphrase: impl FnOnce(&Path) -> Option<Secret>) -> Result<PrivateKey, KeyError> {
+    let text = std::fs::read_to_string(path).map_err(|error| KeyError::Unreadable(path.into(), error))?;
+    match keys::decode_secret_key(&text, None) {
+        Ok(key) if !key.is_encrypted() => Ok(key),
+        Ok(_) | Err(keys::Error::KeyIsEncrypted) => {
+            let passphrase = passphrase(path).ok_or_else(|| KeyError::NoPassphrase(path.into()))?;
+            keys::decode_secret_key(&text, Some(passphrase.reveal()))
+                .map_err(|_| KeyError::WrongPassphrase(path.into()))
+        }
+        Err(error) => Err(KeyError::NotAKey(path.into(), error)),
     }
 }
 

@@ -113,6 +113,49 @@ fn a_locked_key_by_file_and_by_prompt() {
     assert!(!screen.contains("open sesame"), "it is not shown: {screen}");
 }
 
+#[test]
+fn the_user_s_own_keys_where_none_is_named() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    deploy(&sshd, "");
+    fs::create_dir_all(sshd.at("home/.ssh")).unwrap();
+    let own = |name: &str| sshd.at(&format!("home/.ssh/{name}"));
+    let run = |words: &[&str]| facts(&sshd, &[&["--accept-new-host-keys"], words].concat()).output().unwrap();
+    keygen(&own("id_ed25519"), "");
+    fs::write(own("id_ecdsa"), "not a key").unwrap();
+    let strange = run(&[]);
+    assert!(
+        told(&strange).contains("root may not log in: the key in ~/.ssh was refused"),
+        "{}",
+        told(&strange)
+    );
+    fs::copy(sshd.at("user_key"), own("id_rsa")).unwrap();
+    assert_in(&run(&[]));
+
+    // A locked one is asked for where it is the only one.
+    for name in ["id_ed25519", "id_ed25519.pub", "id_rsa"] {
+        fs::remove_file(own(name)).unwrap();
+    }
+    keygen(&own("id_ed25519"), "open sesame");
+    fs::copy(own("id_ed25519.pub"), sshd.at("authorized_keys")).unwrap();
+    assert!(told(&run(&[])).contains("no passphrase was given"));
+    fs::write(sshd.at("phrase"), "open sesame\n").unwrap();
+    assert_in(&run(&["--passphrase-file", &sshd.at("phrase").display().to_string()]));
+}
+
+#[test]
+fn a_named_key_that_is_not_there_is_missed_only_without_another_way() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    deploy(&sshd, &key_line(&sshd, "absent"));
+    let alone = facts(&sshd, &["--accept-new-host-keys"]).output().unwrap();
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(told(&alone).contains("cannot read the private key"), "{}", told(&alone));
+    fs::write(sshd.at("password"), PASSWORD).unwrap();
+    let file = sshd.at("password").display().to_string();
+    let other = facts(&sshd, &["--accept-new-host-keys", "--password-file", &file]).output().unwrap();
+    assert_in(&other);
+    assert!(told(&other).contains("warning: `private-key-path` is `"), "{}", told(&other));
+}
+
 /// Looks at every process of this machine until told to stop; whether one shows the word.
 fn somebody_shows(word: &str, stop: &AtomicBool) -> bool {
     while !stop.load(Ordering::Relaxed) {
