@@ -38,8 +38,8 @@ use std::process::ExitCode;
 /// Installs a bundle inside the air gap: verifies it, distributes it over SSH, and deploys
 /// Kubernetes in binary mode on mixed x86_64 and arm64 nodes.
 ///
-/// Nodes need sshd, systemd, tar, sha256sum and root or sudo; nothing else, and no network but
-/// the one between them.
+/// Nodes need sshd, systemd, tar, root or sudo, and the small programs of any Linux (coreutils, cmp,
+/// awk, sed, grep, find); no network but the one between them.
 #[derive(Debug, Parser)]
 #[command(
     name = "eggo-install",

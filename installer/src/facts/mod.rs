@@ -20,7 +20,7 @@ const SCRIPT: &str = include_str!("gather.sh");
 pub const MODULES: [&str; 5] = ["br_netfilter", "overlay", "nf_conntrack", "ip_tables", "ip_vs"];
 
 /// Programs whose presence decides something.
-pub const TOOLS: [&str; 28] = [
+pub const TOOLS: [&str; 30] = [
     "tar",
     "sha256sum",
     "gzip",
@@ -49,6 +49,8 @@ pub const TOOLS: [&str; 28] = [
     "ip",
     "cmp",
     "stat",
+    "awk",
+    "grep",
 ];
 
 /// Programs of a cluster, which a bundle brings or a node has.

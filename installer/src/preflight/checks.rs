@@ -17,7 +17,7 @@ const MOST_SKEW: i64 = 30;
 const MASTER_MEMORY: u64 = 1700 << 20;
 const LEAST_MEMORY: u64 = 600 << 20;
 /// Programs without which nothing works.
-const NEEDED_TOOLS: [&str; 5] = ["tar", "sha256sum", "systemctl", "cmp", "stat"];
+const NEEDED_TOOLS: [&str; 7] = ["tar", "sha256sum", "systemctl", "cmp", "stat", "awk", "grep"];
 /// Services of a Kubernetes.
 const KUBERNETES: [&str; 6] = ["kubelet", "kube-apiserver", "etcd", "kube-proxy", "k3s", "k0scontroller"];
 

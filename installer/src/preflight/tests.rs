@@ -101,10 +101,11 @@ async fn fit_nodes_have_no_findings() {
 #[tokio::test]
 async fn each_check_finds_its_own_and_can_be_ignored() {
     type Spoil = fn(&mut Facts);
-    let cases: [(&str, Spoil, &str); 13] = [
+    let cases: [(&str, Spoil, &str); 14] = [
         ("arch", |f| f.arch = None, "it is aarch64, deploy.yaml says arm64"),
         ("systemd", |f| f.init = "sh".into(), "the init is `sh`, not systemd"),
         ("tools", |f| assert!(f.tools.remove("tar")), "not found: tar"),
+        ("tools", |f| assert!(f.tools.remove("awk")), "not found: awk"),
         ("clock", |f| f.clock_skew = -90, "its clock is 90 s behind"),
         ("memory", |f| f.memory = 256 << 20, "256.0 MiB of memory, 600.0 MiB is the least"),
         ("swap", |f| f.swap = 1 << 30, "1.0 GiB of swap is on"),
