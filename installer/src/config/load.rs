@@ -4,6 +4,7 @@ use super::model::{Config, DnsKind, Etcd, ItemKind, Login, Section};
 use super::warnings::Warnings;
 use super::{KEYS, Secret, control_plane, defaults, extras, hosts, install, networks, runtime};
 use eggo_bundles::Role;
+use eggo_bundles::keys::SYSTEM_FOLDER;
 use eggo_terminal::Explain;
 use eggo_yaml::{Fields, Problems, Reader};
 use std::io::ErrorKind;
@@ -131,7 +132,10 @@ fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
 fn cluster_id(top: &Fields<'_>) -> String {
     let id = top.text("cluster-id").unwrap_or_else(|| defaults::CLUSTER_ID.to_string());
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let good = id.chars().all(plain) && id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.len() <= 63;
+    // The keys that may sign bundles lie beside the clusters.
+    let taken = SYSTEM_FOLDER.ends_with(&format!("/{id}"));
+    let well_formed = id.chars().all(plain) && id.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let good = well_formed && id.len() <= 63 && !taken;
     if let (false, Some(node)) = (good, top.node("cluster-id")) {
         let message = format!("`cluster-id` is `{id}`, which cannot name a folder safely");
         top.reader().at_hinted(node, message, "use up to 63 letters, digits, `-`, `_` and `.`");
