@@ -270,11 +270,12 @@ impl TrustedKeys {
 
     /// Which trusted key signed `message`, or why none did.
     pub(crate) fn check(&self, message: &[u8], signature: &str) -> Result<PublicKey, Distrust> {
+        // What is no signature at all needs no key to be refused.
+        let signature =
+            minisign::SignatureBox::from_string(signature).map_err(|_| Distrust::NotASignature)?;
         if self.keys.is_empty() {
             return Err(Distrust::NoKeys);
         }
-        let signature =
-            minisign::SignatureBox::from_string(signature).map_err(|_| Distrust::NotASignature)?;
         let keys = self.keys.iter().map(|trusted| &trusted.key);
         let mut candidates = keys.filter(|key| key.0.keynum() == signature.keynum()).peekable();
         if candidates.peek().is_none() {
@@ -309,6 +310,13 @@ pub enum Distrust {
     UnknownKey { id: String, trusted: String },
     #[error("its signature by key {id} does not hold")]
     Forged { id: String },
+}
+
+impl Distrust {
+    /// Whether nobody here knows the key. Anything else is a forgery, or damaged.
+    pub fn is_a_stranger(&self) -> bool {
+        matches!(self, Distrust::NoKeys | Distrust::UnknownKey { .. })
+    }
 }
 
 fn key_id(number: &[u8]) -> String {
@@ -378,6 +386,7 @@ mod tests {
         );
         assert_eq!(TrustedKeys::default().check(b"message", &signature), Err(Distrust::NoKeys));
         assert_eq!(strangers.check(b"message", "no"), Err(Distrust::NotASignature));
+        assert_eq!(TrustedKeys::default().check(b"message", "no"), Err(Distrust::NotASignature));
     }
 
     #[test]

@@ -63,10 +63,8 @@ impl Watch {
         bar
     }
 
-    fn say(&self, line: &str) {
-        if self.loudness == Loudness::Quiet {
-            return;
-        }
+    /// A line that nobody may miss, quiet or not.
+    pub fn insist(&self, line: &str) {
         let printed = match &self.bars {
             Some(bars) if !bars.is_hidden() => bars.println(line).is_ok(),
             _ => false,
@@ -74,6 +72,12 @@ impl Watch {
         if !printed {
             // Nobody reads stderr: nothing to do about it.
             let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    fn say(&self, line: &str) {
+        if self.loudness != Loudness::Quiet {
+            self.insist(line);
         }
     }
 }

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 /// Unpack a bundle, or parts of it, checking every byte on its way
 ///
-/// Plain `tar xzf` works as well; this is faster, and refuses what is not as the index says.
+/// Plain `tar xzf` works as well; this is faster, and refuses what is not as the index says. Without
+/// `--pubkey`, a bundle of a key that is not known here is unpacked with a warning.
 /// `-` reads from standard input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -55,7 +55,7 @@ struct Cli {
 
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Print errors only.
+    /// Print errors only, and warnings that a bundle is not verified.
     #[arg(short, long, global = true)]
     quiet: bool,
     /// Say more of what happens; twice for everything.

@@ -2,10 +2,9 @@
 
 use crate::error::Error;
 use clap::Args;
-use eggo_bundles::progress::Progress;
 use eggo_bundles::reader::{OpenPipe, Pipe};
 use eggo_bundles::{Bundle, PublicKey, TrustedKeys, Untrusted, Verified};
-use eggo_terminal::{Exit, Report};
+use eggo_terminal::{Exit, Report, Watch};
 use std::path::{Path, PathBuf};
 
 /// The name by which users mean standard input.
@@ -83,14 +82,16 @@ impl TrustArgs {
         bundle.map_err(|error| Error::from(error).into())
     }
 
-    /// For commands that only look: without `--pubkey`, a bundle of an unknown key is opened
-    /// all the same, and that is said.
-    pub fn opened(&self, path: &Path, progress: &dyn Progress) -> Result<Opened, Report> {
+    /// For commands that install nothing: without `--pubkey`, a bundle of an unknown key is opened
+    /// all the same, and that is said even where all else is quiet. A forged one never is.
+    pub fn opened(&self, path: &Path, watch: &Watch) -> Result<Opened, Report> {
         let keys = self.keys()?;
         match Bundle::open(path).and_then(|bundle| bundle.verify(&keys)) {
             Ok(bundle) => Ok(Opened::Verified(bundle)),
-            Err(eggo_bundles::Error::Distrust { why, .. }) if self.pubkey.is_empty() => {
-                progress.note(&format!("warning: `{}` is not verified: {why}", path.display()));
+            Err(eggo_bundles::Error::Distrust { why, .. })
+                if self.pubkey.is_empty() && why.is_a_stranger() =>
+            {
+                watch.insist(&format!("warning: `{}` is not verified: {why}", path.display()));
                 let bundle = Bundle::open(path).and_then(Bundle::without_trust);
                 Ok(Opened::Untrusted(bundle.map_err(Error::from)?))
             }
@@ -100,15 +101,10 @@ impl TrustArgs {
 
     /// As [`TrustArgs::opened`], with the parent of a delta where one is given. What nobody vouches
     /// for makes up nothing that somebody does.
-    pub fn opened_on(
-        &self,
-        path: &Path,
-        base: Option<&Path>,
-        progress: &dyn Progress,
-    ) -> Result<Opened, Report> {
-        let opened = self.opened(path, progress)?;
+    pub fn opened_on(&self, path: &Path, base: Option<&Path>, watch: &Watch) -> Result<Opened, Report> {
+        let opened = self.opened(path, watch)?;
         let Some(base) = base else { return Ok(opened) };
-        let both = match (opened, self.opened(base, progress)?) {
+        let both = match (opened, self.opened(base, watch)?) {
             (Opened::Verified(bundle), Opened::Verified(base)) => {
                 bundle.with_base(&base).map(Opened::Verified)
             }
@@ -128,13 +124,15 @@ impl TrustArgs {
     }
 
     /// As [`TrustArgs::opened`], from standard input, with the trusted key that signed.
-    pub fn opened_pipe(&self, progress: &dyn Progress) -> Result<(OpenPipe, Option<PublicKey>), Report> {
+    pub fn opened_pipe(&self, watch: &Watch) -> Result<(OpenPipe, Option<PublicKey>), Report> {
         let keys = self.keys()?;
         let pipe = stdin().map_err(Error::from)?;
         let signer = pipe.signer(&keys);
         let opened = match &signer {
-            Err(eggo_bundles::Error::Distrust { why, .. }) if self.pubkey.is_empty() => {
-                progress.note(&format!("warning: `{PIPE}` is not verified: {why}"));
+            Err(eggo_bundles::Error::Distrust { why, .. })
+                if self.pubkey.is_empty() && why.is_a_stranger() =>
+            {
+                watch.insist(&format!("warning: `{PIPE}` is not verified: {why}"));
                 pipe.without_trust()
             }
             _ => pipe.verify(&keys),

@@ -136,6 +136,42 @@ fn the_wrong_key_and_a_changed_byte_are_exit_3() {
     assert_eq!(world.run(&["verify", "nothing.tar.gz", "--pubkey", "key.pub"]).code, 1);
 }
 
+/// A key with the number of `real` that is not it: what it says of `real`'s signatures is that they are forged.
+fn namesake(real: &str, other: &str) -> String {
+    use base64::Engine as _;
+    let base64 = base64::engine::general_purpose::STANDARD;
+    let raw = |text: &str| base64.decode(text.lines().nth(1).unwrap()).unwrap();
+    let (real, other) = (raw(real), raw(other));
+    format!("untrusted comment: x\n{}\n", base64.encode([&real[..10], &other[10..]].concat()))
+}
+
+#[test]
+fn a_forged_signature_is_refused_also_where_an_unknown_key_is_not() {
+    let world = local();
+    world.done(&BUILD);
+    world.done(&["keygen", "--no-password", "-o", "other"]);
+    let text = |name: &str| String::from_utf8(world.read(name)).unwrap();
+    let extract = ["extract", "out.tar.gz", "-C", "x", "-q"];
+    let export = ["export", "--eggo", "out.tar.gz", "-o", "x", "-q"];
+    // Unknown: a warning that `-q` does not hide.
+    world.write("home/.config/eggo/trusted-keys/k.pub", text("other.pub"));
+    for arguments in [&extract[..], &export] {
+        let ran = world.done(arguments);
+        assert!(ran.stderr.starts_with("warning: `out.tar.gz` is not verified: "), "{}", ran.stderr);
+        assert_eq!(world.run(&[arguments, &["--pubkey", "other.pub"]].concat()).code, 3);
+    }
+    // Forged.
+    world.write("home/.config/eggo/trusted-keys/k.pub", namesake(&text("key.pub"), &text("other.pub")));
+    std::fs::remove_dir_all(world.path("x")).unwrap();
+    for arguments in [&extract[..], &export, &["inspect", "out.tar.gz"], &["check", "out.tar.gz"]] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, 3, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("does not hold"), "{}", ran.stderr);
+    }
+    assert_eq!(world.piped("out.tar.gz", &["extract", "-", "-C", "x"]).code, 3);
+    assert!(!world.path("x").exists());
+}
+
 #[test]
 fn a_local_addon_must_have_its_checksum() {
     let world = World::new();
