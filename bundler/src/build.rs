@@ -57,7 +57,7 @@ pub async fn build(options: &Options, tools: Tools<'_>) -> Result<Built, Error> 
 
 async fn once(options: &Options, mode: LockMode, tools: Tools<'_>) -> Result<Built, Error> {
     let manifest = Manifest::load(options.manifest.as_deref())?;
-    let archs = options.archs.clone().unwrap_or_else(|| manifest.archs.clone());
+    let archs = manifest.choose(options.archs.clone())?;
 
     let out = options.out.clone().unwrap_or_else(|| default_out(&manifest));
     check_place(&out).map_err(|source| WriteError::Output { path: out.clone(), source })?;

@@ -43,8 +43,9 @@ pub struct Args {
 }
 
 pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
-    // A manifest that cannot be read is no reason to make a key.
+    // A manifest that cannot be read or is for other machines is no reason to make a key.
     let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
+    manifest.choose(args.manifest.archs()).map_err(Error::from)?;
     let key = args.seal.key(watch)?;
     let base = match &args.base {
         // Our own key vouches for the parent, too.

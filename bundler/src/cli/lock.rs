@@ -55,9 +55,9 @@ pub struct Args {
 
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
+    let archs = manifest.choose(args.manifest.archs()).map_err(Error::from)?;
     let (http, cache) = args.network.open_for(&manifest)?;
     let tools = Tools { http: &http, cache: &cache, progress: watch };
-    let archs = args.manifest.archs().unwrap_or_else(|| manifest.archs.clone());
     let mode = match (args.dry_run, args.locked) {
         (true, _) => LockMode::DryRun,
         (_, true) => LockMode::Locked,

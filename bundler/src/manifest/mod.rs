@@ -187,6 +187,8 @@ pub enum Error {
     Read { file: PathBuf, source: std::io::Error },
     #[error("{}", first(.0))]
     Problems(eggo_yaml::Problems),
+    #[error("`{}` is not for {arch}, but for {}", .file.display(), joined(.archs))]
+    NotFor { file: PathBuf, arch: Arch, archs: Vec<Arch> },
     #[error("no manifest: neither `bundle.yaml` nor `manifests/default.yaml` is here")]
     NotFound,
 }
@@ -208,9 +210,17 @@ impl Explain for Error {
             Error::NotFound => {
                 Some("`eggo-bundle init` writes one to begin with, or name yours with `-m`".to_string())
             }
+            Error::NotFor { .. } => {
+                Some("leave it out of `--arch`, or add it to the manifest's `archs`".to_string())
+            }
             Error::Read { .. } => None,
         }
     }
+}
+
+fn joined(archs: &[Arch]) -> String {
+    let names: Vec<&str> = archs.iter().map(|arch| arch.as_str()).collect();
+    names.join(" and ")
 }
 
 fn first(problems: &eggo_yaml::Problems) -> String {
@@ -237,6 +247,15 @@ impl Manifest {
 
     pub fn parse(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
         parse::parse(file, bytes).map_err(Error::Problems)
+    }
+
+    /// Those of its archs that `chosen` names; all of them where nobody chose.
+    pub fn choose(&self, chosen: Option<Vec<Arch>>) -> Result<Vec<Arch>, Error> {
+        let Some(chosen) = chosen else { return Ok(self.archs.clone()) };
+        match chosen.iter().find(|arch| !self.archs.contains(arch)) {
+            Some(&arch) => Err(Error::NotFor { file: self.file.clone(), arch, archs: self.archs.clone() }),
+            None => Ok(chosen),
+        }
     }
 
     /// Paths in the manifest are relative to the manifest.

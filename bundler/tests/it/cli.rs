@@ -13,6 +13,22 @@ fn first_steps() {
 }
 
 #[test]
+fn an_arch_that_the_manifest_is_not_for_is_an_error() {
+    let world = World::new();
+    world.write("m.yaml", "name: n\nversion: 1\narchs: [amd64]\n");
+    for command in ["lock", "build"] {
+        let ran = world.run(&[command, "-m", "m.yaml", "--arch", "amd64,arm64"]);
+        assert_eq!(ran.code, 1);
+        assert!(ran.stderr.contains("error: `m.yaml` is not for arm64, but for amd64"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("hint: leave it out of `--arch`"), "{}", ran.stderr);
+    }
+    assert!(!world.path("m.lock").exists() && !world.path("home/.config").exists());
+    // Without `archs` it is for all.
+    world.write("m.yaml", "name: n\nversion: 1\n");
+    world.done(&["lock", "-m", "m.yaml", "--arch", "arm64"]);
+}
+
+#[test]
 fn help_suffices() {
     let world = World::new();
     insta::assert_snapshot!(world.transcript(&["--help"]));
