@@ -62,7 +62,7 @@ impl Source {
         (self.architectures.is_empty() || names(&self.architectures)) && !names(&self.excluded)
     }
 
-    fn check(self) -> Result<Self, BadSource> {
+    pub(super) fn check(self) -> Result<Self, BadSource> {
         let malformed =
             |reason| BadSource::Malformed { place: self.place.clone(), text: self.urls.join(" "), reason };
         if self.urls.is_empty() || self.suites.is_empty() {
@@ -74,13 +74,38 @@ impl Source {
         if self.suites.iter().any(|suite| suite.split('/').any(|part| part == "..")) {
             return Err(malformed("a suite must not contain `..`"));
         }
-        let known =
-            |url: &&String| ["http://", "https://", "file:/"].iter().any(|scheme| url.starts_with(scheme));
+        let known = |url: &&String| {
+            ["http://", "https://", "file:/"].iter().any(|scheme| url.starts_with(scheme))
+                // One list is followed; a list of lists is not.
+                || (self.urls.len() == 1 && mirror_file(url).is_some())
+        };
         if let Some(url) = self.urls.iter().find(|url| !known(url)) {
             return Err(BadSource::Scheme { place: self.place.clone(), url: url.clone() });
         }
         Ok(self)
     }
+}
+
+/// The file that lists the mirrors, of a url for apt's `mirror` method (apt-transport-mirror(1)):
+/// `mirror+file:///etc/apt/mirrors/debian.list`. Lists on the network are not followed.
+pub fn mirror_file(url: &str) -> Option<&str> {
+    let path = url.strip_prefix("mirror+file:").or_else(|| url.strip_prefix("mirror:file:"))?;
+    Some(path.strip_prefix("//").unwrap_or(path)).filter(|path| path.starts_with('/'))
+}
+
+/// The mirrors of such a file, best first: a url a line, and perhaps a tab and more about it.
+pub fn parse_mirrors(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut mirrors: Vec<(u32, String)> = Vec::new();
+    for line in lines {
+        let mut words = line.split_whitespace();
+        let Some(url) = words.next() else { continue };
+        let priority = words.filter_map(|word| word.strip_prefix("priority:")?.parse().ok()).next();
+        // Without a number it comes after all that have one.
+        mirrors.push((priority.unwrap_or(u32::MAX), url.to_string()));
+    }
+    mirrors.sort_by_key(|(priority, _)| *priority);
+    mirrors.into_iter().map(|(_, url)| url).collect()
 }
 
 /// The one-line style.
@@ -285,6 +310,17 @@ mod tests {
         assert_eq!(sources[0].suites, ["s", "s-updates"]);
         let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nabc\n-----END PGP PUBLIC KEY BLOCK-----\n";
         assert_eq!(sources[0].signed_by, SignedBy::Inline(key.into()));
+    }
+
+    #[test]
+    fn mirrors_come_from_their_file_best_first() {
+        let file = "/etc/apt/mirrors/debian.list";
+        for scheme in ["mirror+file:", "mirror+file://"] {
+            assert_eq!(mirror_file(&format!("{scheme}{file}")), Some(file));
+        }
+        assert_eq!(mirror_file("mirror+http://a/list"), None);
+        let text = "# near\nhttps://b/debian\n\nhttps://c/debian\tpriority:2 arch:amd64\nhttps://a/debian\tpriority:1\n";
+        assert_eq!(parse_mirrors(text), ["https://a/debian", "https://c/debian", "https://b/debian"]);
     }
 
     #[test]

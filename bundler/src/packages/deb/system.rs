@@ -59,6 +59,7 @@ impl System {
         }
         let check_valid_until = self.check_valid_until()?;
         for source in &mut found {
+            *source = self.with_mirrors(source.clone())?;
             source.check_valid_until &= check_valid_until;
             // Key files are named as the machine sees them.
             if let SignedBy::Files(files) = &mut source.signed_by {
@@ -68,6 +69,16 @@ impl System {
             }
         }
         Ok(found)
+    }
+
+    /// In place of a url that names a list of mirrors, the mirrors; cloud images have such sources.
+    fn with_mirrors(&self, mut source: Source) -> Result<Source, Error> {
+        let [url] = source.urls.as_slice() else { return Ok(source) };
+        let Some(list) = sources::mirror_file(url) else { return Ok(source) };
+        let file = self.path(list.trim_start_matches('/'));
+        let text = std::fs::read_to_string(&file).map_err(|source| Error::Read { file, source })?;
+        source.urls = sources::parse_mirrors(&text);
+        Ok(source.check()?)
     }
 
     /// The key files that are trusted for every source that names none. A machine without
@@ -210,6 +221,34 @@ mod tests {
         assert_eq!(sources[2].signed_by, SignedBy::Files(vec![root.path().join("usr/k.gpg")]));
         assert_eq!(system.trusted_keys().unwrap(), [apt.join("trusted.gpg.d/k.asc")]);
         assert!(matches!(System::at("/nowhere").sources(), Err(Error::NoSources)));
+    }
+
+    /// As Debian's cloud images have it.
+    #[test]
+    fn lists_of_mirrors_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let apt = root.path().join("etc/apt");
+        for folder in ["sources.list.d", "mirrors"] {
+            std::fs::create_dir_all(apt.join(folder)).unwrap();
+        }
+        let write = |path: &str, text: &str| std::fs::write(apt.join(path), text).unwrap();
+        write(
+            "sources.list.d/debian.sources",
+            "Types: deb\nURIs: mirror+file:///etc/apt/mirrors/debian.list\nSuites: s\nComponents: main\n",
+        );
+        let system = System::at(root.path());
+        assert!(matches!(system.sources(), Err(Error::Read { .. })));
+        write("mirrors/debian.list", "https://deb.debian.org/debian\n#https://off/\nhttp://near/debian\n");
+        let sources = system.sources().unwrap();
+        assert_eq!(sources.len(), 1);
+        assert_eq!(sources[0].urls, ["https://deb.debian.org/debian", "http://near/debian"]);
+        for (list, expected) in
+            [("# none\n", "needs a URI"), ("mirror+file:///x\nftp://a/\n", "neither http")]
+        {
+            write("mirrors/debian.list", list);
+            let error = system.sources().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]
