@@ -30,7 +30,8 @@ pub fn parse(text: &str) -> Result<Vec<Installed>, BadBaseline> {
     let mut packages = if text.trim_start().starts_with(['{', '[']) {
         parse_json(text)?
     } else {
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let counts = |line: &str| !line.trim().is_empty() && !is_key(line);
+        let lines = text.lines().enumerate().filter(|(_, line)| counts(line));
         let parsed = lines.map(|(number, line)| {
             let bad = || BadBaseline::Line { line: number + 1, text: line.to_string() };
             parse_line(line).ok_or_else(bad)
@@ -43,6 +44,11 @@ pub fn parse(text: &str) -> Result<Vec<Installed>, BadBaseline> {
         return Err(BadBaseline::Empty);
     }
     Ok(packages)
+}
+
+/// rpm keeps the keys that it trusts among the packages, without an arch.
+fn is_key(line: &str) -> bool {
+    line.trim_start().starts_with("gpg-pubkey-")
 }
 
 fn parse_line(line: &str) -> Option<Installed> {
@@ -87,7 +93,8 @@ fn parse_json(text: &str) -> Result<Vec<Installed>, BadBaseline> {
             architecture: field(value, "architecture").or_else(|| field(value, "arch")),
         }),
     };
-    list.iter().map(|value| read(value).ok_or(BadBaseline::NoPackages)).collect()
+    let packages = list.iter().filter(|value| !value.as_str().is_some_and(is_key));
+    packages.map(|value| read(value).ok_or(BadBaseline::NoPackages)).collect()
 }
 
 #[cfg(test)]
@@ -105,7 +112,7 @@ mod tests {
         let expected =
             [installed("adduser", "3.134", None), installed("libc6", "2.36-9+deb12u10", Some("amd64"))];
         assert_eq!(parse(deb).unwrap(), expected);
-        let rpm = "glibc-2.28-75.oe1.x86_64\npython3-pip-20.3.3-1.oe1.noarch\n";
+        let rpm = "glibc-2.28-75.oe1.x86_64\ngpg-pubkey-b25e7f66-5c26c3f0\npython3-pip-20.3.3-1.oe1.noarch\n";
         let expected = [
             installed("glibc", "2.28-75.oe1", Some("x86_64")),
             installed("python3-pip", "20.3.3-1.oe1", Some("noarch")),

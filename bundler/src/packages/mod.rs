@@ -60,9 +60,10 @@ impl Explain for Error {
             Error::Rpm(error) => error.hint(),
             Error::Unsolvable { reason, .. } => reason.hint(),
             Error::Nowhere { near, .. } => near.as_ref().map(|near| format!("did you mean `{near}`?")),
-            Error::ReadBaseline { .. } => {
-                Some("capture one on a node: `dpkg-query -W > FILE` or `rpm -qa > FILE`".to_string())
-            }
+            Error::ReadBaseline { .. } | Error::BadBaseline { .. } => Some(
+                "capture one on a node: `eggo-install facts NODE -f deploy.yaml --baseline > FILE`"
+                    .to_string(),
+            ),
             _ => None,
         }
     }
