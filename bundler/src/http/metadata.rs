@@ -30,8 +30,9 @@ impl Http {
     /// The current content behind a url. A cached copy saves the transfer, never the question:
     /// it is used only if the server confirms it, or if this run is offline.
     pub async fn metadata(&self, request: &Request, cache: &Cache) -> Result<Metadata, Error> {
-        let key = request.url.as_str();
-        let remembered = cache.recall(key)?;
+        // What the cache keeps may be copied elsewhere: no user or password.
+        let key = shown(&request.url);
+        let remembered = cache.recall(&key)?;
         let kept = match &remembered {
             Some(entry) if entry.size <= request.max_bytes => cache.read(&entry.sha256, request.max_bytes)?,
             _ => None,
@@ -63,9 +64,9 @@ impl Http {
         let response = response.success()?;
         let sha256 = cache.store_bytes(&response.body)?;
         cache.remember(
-            key,
+            &key,
             &Remembered {
-                url: response.url.to_string(),
+                url: shown(&response.url),
                 etag: response.header(&header::ETAG).map(str::to_string),
                 last_modified: response.header(&header::LAST_MODIFIED).map(str::to_string),
                 sha256,

@@ -154,6 +154,12 @@ fn passwords_in_urls_are_used_and_recorded_nowhere() {
     world.done(&build);
     let lock = String::from_utf8(world.read("m.lock")).unwrap();
     assert!(lock.contains(&server.url("/app_2.0_all.deb")), "{lock}");
+    let remembered = world.list("home/.cache/eggo/urls");
+    assert!(!remembered.is_empty());
+    for name in remembered {
+        let text = String::from_utf8(world.read(&format!("home/.cache/eggo/urls/{name}"))).unwrap();
+        assert!(!text.contains("alice") && !text.contains("secret"), "{text}");
+    }
     // Everything is fetched again, by the lock.
     let first = world.read("b.tar.gz");
     std::fs::remove_dir_all(world.path("home/.cache")).unwrap();
