@@ -64,7 +64,7 @@ pub async fn lock(
             None => {}
         }
     }
-    let before = Lock::load(&file).ok().flatten();
+    let archs = &with_pinned(archs, manifest, before.as_ref());
     if mode != LockMode::DryRun {
         Lock::check_place(&file)?;
     }
@@ -83,6 +83,15 @@ pub async fn lock(
         ));
     }
     Ok(decided)
+}
+
+/// A lock that is made anew for some archs has the others still, if it had them and the manifest does.
+fn with_pinned(archs: &[Arch], manifest: &Manifest, before: Option<&Lock>) -> Vec<Arch> {
+    let pinned = |arch: &&Arch| before.is_some_and(|before| before.archs.contains(arch));
+    let also = manifest.archs.iter().filter(|arch| !archs.contains(arch)).filter(pinned);
+    let mut all: Vec<Arch> = archs.iter().chain(also).copied().collect();
+    all.sort();
+    all
 }
 
 /// Asks every room what the manifest's words lead to.

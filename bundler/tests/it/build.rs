@@ -209,6 +209,26 @@ fn a_stale_lock_is_refused_or_renewed() {
 }
 
 #[test]
+fn a_lock_keeps_the_archs_that_it_has() {
+    let world = local();
+    world.done(&["lock", "-m", "m.yaml", "--arch", "amd64"]);
+    let has_both = || String::from_utf8(world.read("m.lock")).unwrap().contains("arch = \"arm64\"");
+    assert!(!has_both());
+    world.done(&["lock", "-m", "m.yaml"]);
+    assert!(has_both());
+    // Stale, and made anew for one of them.
+    world.write("m.yaml", String::from_utf8(world.read("m.yaml")).unwrap().replace("1.0", "1.1"));
+    world.done(&build_with(&["--arch", "amd64"]));
+    assert!(has_both());
+    world.done(&build_with(&["--arch", "arm64", "--locked"]));
+    // The manifest decides which there can be.
+    let manifest = String::from_utf8(world.read("m.yaml")).unwrap();
+    world.write("m.yaml", manifest.replace("version", "archs: [amd64]\nversion"));
+    world.done(&["lock", "-m", "m.yaml"]);
+    assert!(!has_both());
+}
+
+#[test]
 fn deltas_merge_back_to_the_same_bytes() {
     let world = local();
     world.done(&["build", "-m", "m.yaml", "--key", "key", "-o", "old.tar.gz"]);
