@@ -3,15 +3,15 @@
 use crate::http::recorded;
 use crate::manifest::{AddonImages, AddonRequest, Baseline, Checksums, FileRequest, From};
 use crate::manifest::{ImageRequest, Manifest, Repo, RepoSource};
-use eggo_bundles::Role;
+use eggo_bundles::{Digest, Role};
 
 /// Sorted lines. Where to find the bytes of an image (mirrors) does not change what is locked.
 pub fn asked(manifest: &Manifest) -> Vec<String> {
     let mut lines = vec![format!("name {}", manifest.name), format!("version {}", manifest.version)];
     if !manifest.packages.is_empty() {
-        lines.push(format!("baseline {}", baseline(&manifest.baseline)));
+        lines.extend(baseline(manifest));
         lines.push(format!("recommends {}", manifest.recommends));
-        lines.extend(manifest.repos.iter().map(repo));
+        lines.extend(manifest.repos.iter().map(|one| repo(manifest, one)));
         lines.extend(
             manifest.packages.iter().map(|request| format!("package {request} for {}", request.role)),
         );
@@ -24,15 +24,29 @@ pub fn asked(manifest: &Manifest) -> Vec<String> {
     lines
 }
 
-fn baseline(baseline: &Baseline) -> &str {
-    match baseline {
-        Baseline::Minimal => "minimal",
-        Baseline::None => "none",
-        Baseline::File(file) => file.as_str(),
+/// A file that was captured is asked for with what is in it, for each arch that has one.
+fn baseline(manifest: &Manifest) -> Vec<String> {
+    let template = match &manifest.baseline {
+        Baseline::Minimal => return vec!["baseline minimal".to_string()],
+        Baseline::None => return vec!["baseline none".to_string()],
+        Baseline::File(template) => template,
+    };
+    let files = manifest.archs.iter().map(|arch| template.expand(&manifest.name, &manifest.version, *arch));
+    let mut lines: Vec<String> =
+        files.filter_map(|file| Some(format!("baseline {file}{}", content(manifest, &file)?))).collect();
+    if lines.is_empty() {
+        lines.push(format!("baseline {template}"));
     }
+    lines
 }
 
-fn repo(repo: &Repo) -> String {
+/// What a file beside the manifest says now; `None` if nobody can tell.
+fn content(manifest: &Manifest, file: &str) -> Option<String> {
+    let bytes = std::fs::read(manifest.resolve(file)).ok()?;
+    Some(format!(" sha256 {}", Digest::of(&bytes)))
+}
+
+fn repo(manifest: &Manifest, repo: &Repo) -> String {
     let mut line = format!("repo {}", repo.name);
     let mut say = |word: &str, values: &[String]| {
         if !values.is_empty() {
@@ -55,7 +69,8 @@ fn repo(repo: &Repo) -> String {
             say("modules", modules);
         }
         RepoSource::RpmFile { file, releasever, modules } => {
-            say("rpm file", std::slice::from_ref(file));
+            let now = content(manifest, file).unwrap_or_default();
+            say("rpm file", &[format!("{file}{now}")]);
             say("releasever", releasever.as_slice());
             say("modules", modules);
         }

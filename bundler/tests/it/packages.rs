@@ -92,6 +92,23 @@ fn a_misspelt_package_is_told_with_what_was_meant() {
     assert!(ran.code == 1 && !ran.stderr.contains("did you mean"), "{}", ran.stderr);
 }
 
+#[test]
+fn a_baseline_that_was_captured_anew_makes_the_lock_stale() {
+    let Some(world) = repository() else { return };
+    let manifest = manifest(&world, "app");
+    world.write("m.yaml", manifest.replace("packages:", "baseline: 'have-{arch}.txt'\npackages:"));
+    world.write("have-amd64.txt", "base 2.0\n");
+    world.write("have-arm64.txt", "base 2.0\n");
+    world.done(&["lock", "-m", "m.yaml"]);
+    world.done(&["lock", "-m", "m.yaml", "--locked"]);
+    world.write("have-arm64.txt", "base 2.0\nlibcommon 2.0\n");
+    let ran = world.run(&["lock", "-m", "m.yaml", "--locked"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("the manifest asks for: baseline have-arm64.txt sha256 "), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("have-amd64"), "{}", ran.stderr);
+    assert!(world.done(&["lock", "-m", "m.yaml"]).stdout.contains("libcommon"));
+}
+
 /// eggo's tarballs do not say what their packages were resolved for.
 #[test]
 fn an_imported_bundle_tells_what_targets_must_have() {
