@@ -217,7 +217,12 @@ impl<'a> World<'a> {
     pub fn install(&mut self, installed: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>)>) {
         let first_new = self.packages.len();
         for (name, version, architecture) in installed {
-            self.install_one(name, version, architecture);
+            // A library for other programs of the machine meets no need of a native one.
+            let is_native =
+                |architecture: &str| architecture == "all" || architecture == self.options.architecture;
+            if architecture.is_none_or(is_native) {
+                self.install_one(name, version, architecture);
+            }
         }
         self.collect_provides(first_new);
         self.lowered.borrow_mut().clear();
