@@ -203,6 +203,29 @@ fn two_repos_of_one_name_are_refused() {
     assert!(report.contains("two repos are named `same`") && report.contains("hint:"), "{report}");
 }
 
+/// As distributions ship them.
+#[test]
+fn variables_of_repo_files_are_replaced_also_in_keys_or_told_with_what_to_do() {
+    let root = tempfile::tempdir().unwrap();
+    Repo { packages: &["app 1-1"], ..Repo::default() }.write(&root.path().join("x86_64"));
+    let here = root.path().display();
+    let report = |text: &str| {
+        fs::write(root.path().join("os.repo"), text).unwrap();
+        let repo = "name: os, type: rpm, file: os.repo, releasever: 9";
+        lock_all(&manifest(root.path(), &[repo], "app", "none")).unwrap_err().to_string()
+    };
+    let found = report(&format!(
+        "[os]\nbaseurl=file://{here}/$basearch\ngpgkey=file://{here}/KEY-$releasever-$basearch\n"
+    ));
+    assert!(found.contains("KEY-9-x86_64`: "), "{found}");
+    let found = report(&format!("[os]\nbaseurl=file://{here}/$basearch$rltype\ngpgkey=file:///k\n"));
+    assert!(found.contains("uses `$rltype`, which has no value"), "{found}");
+    assert!(
+        found.contains("hint: write its value in its place: dnf has it in `/etc/dnf/vars/rltype`"),
+        "{found}"
+    );
+}
+
 #[test]
 fn a_flipped_byte_in_the_metadata_is_found() {
     let root = tempfile::tempdir().unwrap();

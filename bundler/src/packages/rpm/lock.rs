@@ -45,12 +45,28 @@ pub async fn lock(
     scope: Scope,
     tools: Tools<'_>,
 ) -> Result<Locked, packages::Error> {
+    for line in ignored(manifest, archs)? {
+        tools.progress.note(&line);
+    }
     let loaded = try_join_all(archs.iter().map(|arch| load(manifest, *arch, tools))).await?;
     decide::each_arch(loaded, |loaded| {
         let arch = loaded.arch;
         decide::decide(&loaded.world(manifest), manifest, arch, scope)
             .map_err(|reason| packages::Error::Unsolvable { arch, reason: Box::new(reason) })
     })
+}
+
+/// What `.repo` files say and nobody here goes by, a line for each section.
+fn ignored(manifest: &Manifest, archs: &[Arch]) -> Result<BTreeSet<String>, Error> {
+    let mut lines = BTreeSet::new();
+    for arch in archs {
+        for place in places(manifest, *arch)?.iter().filter(|place| !place.ignored.is_empty()) {
+            let keys: Vec<String> = place.ignored.iter().map(|key| format!("`{key}`")).collect();
+            let keys = keys.join(" and ");
+            lines.insert(format!("warning: repo `{}` sets {keys}, which has no effect here", place.name));
+        }
+    }
+    Ok(lines)
 }
 
 /// What is known of the packages for one arch.
@@ -145,6 +161,7 @@ pub(super) fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Erro
             allow_unsigned: repo.allow_unsigned,
             exclude: repo.exclude.clone(),
             modules: Vec::new(),
+            ignored: Vec::new(),
         };
         match &repo.source {
             RepoSource::DebSystem | RepoSource::Deb { .. } => {}
@@ -192,6 +209,7 @@ fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Res
         keys: if repo.keys.is_empty() { section.keys } else { repo.keys.clone() },
         allow_unsigned: repo.allow_unsigned,
         exclude: repo.exclude.iter().cloned().chain(section.exclude).collect(),
+        ignored: section.ignored,
         ..place.clone()
     };
     Ok(sources::repo_file(&text).into_iter().map(place).collect())

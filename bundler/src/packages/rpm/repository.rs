@@ -14,7 +14,7 @@ use super::modules::{self, Filter, Modules};
 use super::sources::{self, NoValue};
 use super::{filelists, packed, repomd, world, xml};
 use crate::Tools;
-use crate::http::{self, Download, Request};
+use crate::http::{self, Download, Request, recorded};
 use crate::packages::blocking;
 use crate::packages::openpgp::{Keyring, Untrusted};
 use eggo_bundles::{Arch, Digest};
@@ -48,6 +48,8 @@ pub struct Place {
     pub allow_unsigned: bool,
     pub exclude: Vec<String>,
     pub modules: Vec<String>,
+    /// Keys of a `.repo` file that dnf would go by, and nobody here does.
+    pub ignored: Vec<String>,
 }
 
 /// A repository whose packages are loaded.
@@ -115,6 +117,10 @@ impl Explain for Error {
             Error::Variable { source, .. } if source.variable == "releasever" => {
                 Some("set `releasever` of this repo in the manifest".into())
             }
+            Error::Variable { source, .. } => Some(format!(
+                "write its value in its place: dnf has it in `/etc/dnf/vars/{}` of a machine of that system",
+                source.variable
+            )),
             Error::NoKeys { .. } => {
                 Some("set `gpgkey` of this repo, or `allow-unsigned: true` if you trust it without".into())
             }
@@ -276,9 +282,11 @@ impl Place {
     pub async fn keyring(&self, tools: Tools<'_>) -> Result<Keyring, Error> {
         let mut keyring = Keyring::default();
         for key in &self.keys {
-            let bad = |reason: String| Error::Key { repo: self.name.clone(), key: key.clone(), reason };
+            let key = &self.expand(key)?;
+            let bad = |reason: String| Error::Key { repo: self.name.clone(), key: recorded(key), reason };
             let bytes = if key.starts_with("https://") {
-                self.fetch(&self.url(key)?, tools).await?
+                let url = http::url(key).map_err(|source| self.http(source))?;
+                self.fetch(&url, tools).await?
             } else if key.starts_with("http://") {
                 return Err(bad("a key fetched over plain http proves nothing".into()));
             } else {
@@ -328,9 +336,12 @@ impl Place {
     }
 
     fn url(&self, text: &str) -> Result<Url, Error> {
-        let text = sources::expand(text, self.arch, self.releasever.as_deref())
-            .map_err(|source| Error::Variable { repo: self.name.clone(), source })?;
-        http::url(&text).map_err(|source| self.http(source))
+        http::url(&self.expand(text)?).map_err(|source| self.http(source))
+    }
+
+    fn expand(&self, text: &str) -> Result<String, Error> {
+        sources::expand(text, self.arch, self.releasever.as_deref())
+            .map_err(|source| Error::Variable { repo: self.name.clone(), source })
     }
 
     fn root(&self, text: &str) -> Result<Url, Error> {

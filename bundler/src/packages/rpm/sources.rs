@@ -1,6 +1,7 @@
 //! Where a repository lies: urls with variables, `.repo` files, mirror lists and metalinks as text.
 
 use super::xml::{self, Attributes, Visit};
+use crate::http::recorded;
 use eggo_bundles::{Arch, Digest};
 
 /// A section of a `.repo` file.
@@ -12,13 +13,13 @@ pub struct Section {
     pub metalink: Option<String>,
     pub keys: Vec<String>,
     pub exclude: Vec<String>,
-    /// `gpgcheck=0`: packages without signatures are fine with whoever wrote the file.
-    pub is_unchecked: bool,
+    /// Keys by which dnf would choose other packages than we do.
+    pub ignored: Vec<String>,
 }
 
 /// A variable that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{url}` uses `${variable}`, which has no value")]
+#[error("`{}` uses `${variable}`, which has no value", recorded(.url))]
 pub struct NoValue {
     pub url: String,
     pub variable: String,
@@ -79,7 +80,9 @@ pub fn repo_file(text: &str) -> Vec<Section> {
             "gpgkey" => section.keys.extend(words()),
             "exclude" | "excludepkgs" => section.exclude.extend(words()),
             "enabled" => *enabled = is_true(value),
-            "gpgcheck" => section.is_unchecked = !is_true(value),
+            "includepkgs" | "priority" if !section.ignored.contains(&key) => {
+                section.ignored.push(key.clone())
+            }
             _ => {}
         }
     }
@@ -174,7 +177,9 @@ mod tests {
         assert_eq!(sections.len(), 1);
         assert_eq!(sections[0].urls, ["https://a/$basearch", "https://b/$basearch"]);
         assert_eq!(sections[0].keys, ["file:///k1", "file:///k2"]);
-        assert!(!sections[0].is_unchecked);
+        assert!(sections[0].ignored.is_empty());
+        let sections = repo_file("[x]\nbaseurl=https://a\npriority=1\nincludepkgs=a\n  b\ncost=5\n");
+        assert_eq!(sections[0].ignored, ["priority", "includepkgs"]);
     }
 
     #[test]
