@@ -103,7 +103,7 @@ async fn load(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<Loade
     for package in captured.iter().flatten() {
         installed.insert(find_or_add(&mut metadata, package));
     }
-    let wanted = unknown_files(&metadata);
+    let wanted = unknown_files(&mut metadata);
     let mut files: Vec<(u32, Word)> = Vec::new();
     if !wanted.is_empty() {
         for (number, (place, repository)) in places.iter().zip(&repositories).enumerate() {

@@ -64,6 +64,25 @@ pub fn forbidden(text: &str) -> Result<Vec<Clause<'_>>, BadRich> {
     clauses(text, true)
 }
 
+/// The files that it speaks of, each as often as it does.
+pub fn files(text: &str) -> Vec<&str> {
+    fn collect<'a>(set: &Set<'a>, files: &mut Vec<&'a str>) {
+        match set {
+            Set::Plain(plain) if plain.name.starts_with('/') => files.push(plain.name),
+            Set::Plain(_) => {}
+            Set::With(left, right) | Set::Without(left, right) | Set::Either(left, right) => {
+                collect(left, files);
+                collect(right, files);
+            }
+        }
+    }
+    let mut files = Vec::new();
+    for clause in required(text).unwrap_or_default() {
+        clause.some.iter().chain(&clause.unless_any).for_each(|set| collect(set, &mut files));
+    }
+    files
+}
+
 fn clauses(text: &str, negate: bool) -> Result<Vec<Clause<'_>>, BadRich> {
     let bad = |reason| BadRich { text: text.to_string(), reason };
     let mut parser = Parser { rest: text, depth: 0 };
@@ -276,6 +295,13 @@ mod tests {
         }
         assert_eq!(show(forbidden("(a and b)")), "!a|!b");
         assert_eq!(show(forbidden("(a unless b)")), "b|!a");
+    }
+
+    #[test]
+    fn files_are_found_wherever_they_stand() {
+        assert_eq!(files("(/a if (b with /c))"), ["/a", "/c"]);
+        assert_eq!(files("((x or /d) without /e)"), ["/d", "/e"]);
+        assert!(files("(a and").is_empty());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn runs(arch: Arch) -> &'static [&'static str] {
 
 /// The paths that packages ask for and the primary metadata does not tell who has.
 /// If there are any, the filelists must be read for them.
-pub fn unknown_files(metadata: &Metadata) -> HashSet<Word> {
+pub fn unknown_files(metadata: &mut Metadata) -> HashSet<Word> {
     let mut wanted = required_files(metadata);
     for file in &metadata.files {
         wanted.remove(file);
@@ -70,27 +70,34 @@ pub fn unknown_files(metadata: &Metadata) -> HashSet<Word> {
     wanted
 }
 
-fn required_files(metadata: &Metadata) -> HashSet<Word> {
+/// Those inside of rich dependencies become words of their own.
+fn required_files(metadata: &mut Metadata) -> HashSet<Word> {
     let capabilities = metadata
         .packages
         .iter()
         .flat_map(|p| metadata.capabilities(&p.requires).iter().chain(metadata.capabilities(&p.conflicts)));
-    capabilities.map(|c| c.name).filter(|name| metadata.words.get(*name).starts_with('/')).collect()
+    let text = |name: &Word| metadata.words.get(*name);
+    let names = capabilities.map(|c| c.name).filter(|name| text(name).starts_with(['/', '(']));
+    let (rich, mut files): (HashSet<Word>, HashSet<Word>) = names.partition(|name| rich::is_rich(text(name)));
+    let paths = rich.iter().flat_map(|name| rich::files(text(name)));
+    let paths: BTreeSet<String> = paths.map(str::to_string).collect();
+    files.extend(paths.iter().map(|path| metadata.words.add(path)));
+    files
 }
 
 impl World {
     /// `extra_files`: which packages have the files that only the filelists know.
     /// `installed`: the packages that a target already has.
     pub fn new(
-        metadata: Metadata,
+        mut metadata: Metadata,
         repositories: Vec<Repository>,
         weak: Weak,
         extra_files: &[(u32, Word)],
         installed: HashSet<u32>,
     ) -> Self {
+        let wanted_files = required_files(&mut metadata);
         let words = metadata.words.count();
         let packages = || (0..).zip(&metadata.packages);
-        let wanted_files = required_files(&metadata);
         let files =
             packages().flat_map(|(id, package)| metadata.files(package).iter().map(move |file| (*file, id)));
         let files = files.filter(|(file, _)| wanted_files.contains(file));
