@@ -203,6 +203,57 @@ fn two_repos_of_one_name_are_refused() {
     assert!(report.contains("two repos are named `same`") && report.contains("hint:"), "{report}");
 }
 
+/// Serves the files of a folder until the test's process ends; gives its url.
+fn serve(folder: std::path::PathBuf) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let path =
+                lines.next().and_then(|line| Some(line.split(' ').nth(1)?.to_string())).unwrap_or_default();
+            while lines.next().is_some_and(|line| !line.is_empty()) {}
+            let (status, body) = match fs::read(folder.join(path.trim_start_matches('/'))) {
+                Ok(body) => ("200 x", body),
+                Err(_) => ("404 x", Vec::new()),
+            };
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            // A client that hangs up has what it wanted.
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+        }
+    });
+    url
+}
+
+#[test]
+fn a_mirror_that_is_behind_its_metalink_gives_way_to_the_next() {
+    let root = tempfile::tempdir().unwrap();
+    Repo { packages: &["app 1-1"], ..Repo::default() }.write(&root.path().join("old"));
+    Repo { packages: &["app 2-1"], ..Repo::default() }.write(&root.path().join("new"));
+    let url = serve(root.path().to_path_buf());
+    let promised = Digest::of(&fs::read(root.path().join("new/repodata/repomd.xml")).unwrap());
+    let lock_from = |mirrors: &[&str]| {
+        let mirrors = mirrors.iter().enumerate().map(|(i, mirror)| {
+            format!("<url preference=\"{}\">{url}/{mirror}/repodata/repomd.xml</url>", 100 - i)
+        });
+        let mirrors: String = mirrors.collect();
+        let metalink = format!("<metalink><hash type=\"sha256\">{promised}</hash>{mirrors}</metalink>");
+        fs::write(root.path().join("metalink"), metalink).unwrap();
+        let repo = format!("name: test, type: rpm, metalink: '{url}/metalink'{UNSIGNED}");
+        lock_all(&manifest(root.path(), &[&repo], "app", "none"))
+    };
+    let locked = lock_from(&["old", "new"]).unwrap();
+    assert_eq!(locked[0].version, "2-1");
+    assert!(locked[0].url.starts_with(&format!("{url}/new/")), "{}", locked[0].url);
+    let report = lock_from(&["old"]).unwrap_err().to_string();
+    assert!(
+        report.contains("is not the one that its metalink promises") && report.contains("hint:"),
+        "{report}"
+    );
+}
+
 /// As distributions ship them.
 #[test]
 fn variables_of_repo_files_are_replaced_also_in_keys_or_told_with_what_to_do() {

@@ -1,8 +1,8 @@
 //! A repository's metadata, from its urls to packages in memory.
 //!
 //! 1. The variables in its urls are replaced; mirror lists and metalinks are asked for mirrors.
-//! 2. `repomd.xml` comes from the first mirror that has one, and is compared with what the
-//!    metalink says, if there is one.
+//! 2. `repomd.xml` comes from the first mirror that has one; where a metalink says which ones are
+//!    right, from the first mirror that has one of those.
 //! 3. Its signature is checked against the repository's keys. Many repositories have none: then
 //!    nothing vouches for the metadata, and every package must be signed itself ([`super::proof`]).
 //!    Without keys the manifest has to say that unsigned is fine.
@@ -128,6 +128,9 @@ impl Explain for Error {
                 Some("give each repo and each section of the `.repo` files a name of its own".into())
             }
             Error::Signature { .. } => Some("get the repository's current key from its publisher".into()),
+            Error::NotPromised { .. } => {
+                Some("its mirrors are behind: try again later, or name one that you trust with `url`".into())
+            }
             _ => None,
         }
     }
@@ -159,10 +162,7 @@ impl Place {
         tools: Tools<'_>,
     ) -> Result<Repository, Error> {
         let (roots, promised) = self.mirrors(tools).await?;
-        let (roots, bytes) = self.repomd(&roots, tools).await?;
-        if !promised.is_empty() && !promised.contains(&Digest::of(&bytes)) {
-            return Err(Error::NotPromised { repo: self.name.clone() });
-        }
+        let (roots, bytes) = self.repomd(&roots, &promised, tools).await?;
         let signer = self.signature(&roots[0], &bytes, tools).await?;
         let data =
             repomd::parse(&bytes).map_err(|source| Error::Repomd { repo: self.name.clone(), source })?;
@@ -244,11 +244,20 @@ impl Place {
         Ok((roots, promised))
     }
 
-    /// Step 2: from the first mirror that has it, which then comes first.
-    async fn repomd(&self, roots: &[Url], tools: Tools<'_>) -> Result<(Vec<Url>, Vec<u8>), Error> {
+    /// Step 2: from the first mirror that has it as it is promised, which then comes first.
+    async fn repomd(
+        &self,
+        roots: &[Url],
+        promised: &[Digest],
+        tools: Tools<'_>,
+    ) -> Result<(Vec<Url>, Vec<u8>), Error> {
         let mut failure = None;
         for (i, root) in roots.iter().enumerate() {
             match self.fetch(&self.below(root, "repodata/repomd.xml")?, tools).await {
+                Ok(bytes) if !promised.is_empty() && !promised.contains(&Digest::of(&bytes)) => {
+                    // A mirror that is behind; others may not be.
+                    failure = failure.or(Some(Error::NotPromised { repo: self.name.clone() }));
+                }
                 Ok(bytes) => {
                     let mut roots = roots.to_vec();
                     roots.swap(0, i);
