@@ -164,6 +164,8 @@ fn bad_repositories_are_refused_by_name_and_reason() {
     refused(Repo { packages: good, ..Repo::default() }, "", "has no key");
     refused(Repo { packages: good, ..Repo::default() }, ", gpgkey: none.asc", "key `none.asc`");
     refused(Repo { packages: good, checksum_type: "md5", ..Repo::default() }, UNSIGNED, "only by `md5`");
+    let long = "by `sha512`, and only `sha256` is understood";
+    refused(Repo { packages: good, checksum_type: "sha512", ..Repo::default() }, UNSIGNED, long);
     refused(
         Repo { packages: good, location_prefix: "../", ..Repo::default() },
         UNSIGNED,

@@ -20,10 +20,39 @@ pub struct Data {
 pub enum Error {
     #[error(transparent)]
     Xml(#[from] xml::Error),
-    #[error("`{kind}` is secured only by {found}, which is not enough")]
-    WeakChecksum { kind: String, found: String },
+    #[error("`{kind}` {checksum}")]
+    Checksum { kind: String, checksum: BadChecksum },
     #[error("`{kind}` lies at `{location}`, outside of the repository")]
     Outside { kind: String, location: String },
+}
+
+/// Why what is known of a file does not tell it from another. Only sha256 is understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadChecksum {
+    #[error("is secured only by `{0}`, which is not enough")]
+    Weak(String),
+    #[error("is secured by `{0}`, and only `sha256` is understood")]
+    Other(String),
+    #[error("is secured by a `sha256` that is none")]
+    Malformed,
+}
+
+impl BadChecksum {
+    pub fn hint(&self) -> String {
+        match self {
+            BadChecksum::Malformed => "try another mirror".to_string(),
+            _ => "metadata that `createrepo_c --checksum sha256` made will do".to_string(),
+        }
+    }
+}
+
+/// The digest of a file by its checksum's `name` and `value`.
+pub fn checksum(name: &str, value: &str) -> Result<Digest, BadChecksum> {
+    match name {
+        "sha256" => value.parse().map_err(|_| BadChecksum::Malformed),
+        "sha224" | "sha384" | "sha512" => Err(BadChecksum::Other(name.to_string())),
+        weak => Err(BadChecksum::Weak(weak.to_string())),
+    }
 }
 
 #[derive(Default)]
@@ -55,9 +84,9 @@ fn finish(draft: Draft) -> Result<Data, Error> {
     if !is_inside(&location) {
         return Err(Error::Outside { kind, location });
     }
-    match checksum.parse() {
-        Ok(sha256) if checksum_type == "sha256" => Ok(Data { kind, location, sha256, size, open_size }),
-        _ => Err(Error::WeakChecksum { kind, found: format!("`{checksum_type}`") }),
+    match self::checksum(&checksum_type, &checksum) {
+        Ok(sha256) => Ok(Data { kind, location, sha256, size, open_size }),
+        Err(checksum) => Err(Error::Checksum { kind, checksum }),
     }
 }
 
@@ -122,6 +151,8 @@ mod tests {
     fn refuses_weak_checksums_and_ways_out() {
         let weak = parse(repomd("sha", "repodata/p").as_bytes()).unwrap_err();
         assert!(weak.to_string().contains("secured only by `sha`"));
+        let other = parse(repomd("sha512", "repodata/p").as_bytes()).unwrap_err();
+        assert_eq!(other.to_string(), "`primary` is secured by `sha512`, and only `sha256` is understood");
         for href in ["../p", "/etc/passwd", "a/../../b", "http://elsewhere/p"] {
             let error = parse(repomd("sha256", href).as_bytes()).unwrap_err();
             assert!(matches!(error, Error::Outside { .. }), "{href}");

@@ -87,8 +87,8 @@ pub enum Error {
     Read { repo: String, file: String, source: io::Error },
     #[error("repo `{repo}`: {source}")]
     Modules { repo: String, source: modules::Error },
-    #[error("repo `{repo}`: package `{package}` is secured only by `{found}`, which is not enough")]
-    WeakChecksum { repo: String, package: String, found: String },
+    #[error("repo `{repo}`: package `{package}` {checksum}")]
+    Checksum { repo: String, package: String, checksum: repomd::BadChecksum },
     #[error("repo `{repo}`: package `{package}` lies at `{location}`, outside of the repository")]
     Outside { repo: String, package: String, location: String },
     #[error("two repos are named `{repo}`")]
@@ -114,6 +114,8 @@ impl Explain for Error {
         match self {
             Error::Http { source, .. } => source.hint(),
             Error::Cache(source) => source.hint(),
+            Error::Checksum { checksum, .. }
+            | Error::Repomd { source: repomd::Error::Checksum { checksum, .. }, .. } => Some(checksum.hint()),
             Error::Variable { source, .. } if source.variable == "releasever" => {
                 Some("set `releasever` of this repo in the manifest".into())
             }
@@ -207,9 +209,10 @@ impl Place {
     fn check(&self, number: u16, metadata: &Metadata) -> Result<(), Error> {
         for package in metadata.packages.iter().filter(|package| package.repo == number) {
             let (repo, name) = (self.name.clone(), metadata.name(package).to_string());
-            let found = metadata.words.get(package.checksum_type);
-            if found != "sha256" || metadata.words.get(package.checksum).parse::<Digest>().is_err() {
-                return Err(Error::WeakChecksum { repo, package: name, found: found.to_string() });
+            let [kind, value] =
+                [package.checksum_type, package.checksum].map(|word| metadata.words.get(word));
+            if let Err(checksum) = repomd::checksum(kind, value) {
+                return Err(Error::Checksum { repo, package: name, checksum });
             }
             let location = metadata.words.get(package.location);
             if !repomd::is_inside(location) {
