@@ -50,11 +50,8 @@ pub fn made_for(item: &Item, is_config: bool, content: &mut dyn Read) -> Result<
             false => Made::For(architecture),
         };
     match item.kind {
-        Kind::Bin => Ok(elf::read(content)?.map_or(Made::Anywhere, |elf| Made::For(elf.machine_name()))),
-        // A folder may hold firmware or BPF objects; what runs on the other arch is a mistake.
-        Kind::Dir => {
-            let arch = elf::read(content)?.filter(|elf| elf.is_program()).and_then(|elf| elf.arch());
-            Ok(arch.map_or(Made::Anywhere, |arch| Made::For(arch.to_string())))
+        Kind::Bin | Kind::Dir => {
+            Ok(elf::read(content)?.map_or(Made::Anywhere, |elf| elf.made_for(item.kind)))
         }
         Kind::Pkg => {
             let mut magic = [0; 8];

@@ -6,7 +6,7 @@ use crate::archive::{self, Member, MemberKind};
 use crate::cache::Cache;
 use crate::lock::Content;
 use crate::manifest::FileRequest;
-use eggo_bundles::content::elf;
+use eggo_bundles::content::{Made, elf};
 use eggo_bundles::{Arch, Digest, Kind};
 use std::collections::HashMap;
 use std::fs::File;
@@ -242,12 +242,12 @@ fn link_inside(path: &Path, inside: &str) -> Result<String, Error> {
     Ok(target)
 }
 
-/// An ELF program must be one for `arch`; scripts and data are for any.
+/// An ELF program must be one for `arch`, as readers of bundles judge it; scripts and data are for any.
 fn check_program(request: &FileRequest, arch: Arch, file: &Path, name: &str) -> Result<(), Error> {
     let head = archive::head(file).map_err(|error| unreadable(file, error))?;
-    match elf::parse(&head) {
-        Some(elf) if elf.arch() != Some(arch) => {
-            Err(Error::WrongArch { file: name.to_string(), found: elf.machine_name(), arch })
+    match elf::parse(&head).map(|elf| elf.made_for(request.kind)) {
+        Some(Made::For(found)) if found != arch.as_str() => {
+            Err(Error::WrongArch { file: name.to_string(), found, arch })
         }
         None if request.kind == Kind::Bin && archive::sniff(&head).is_some() => {
             Err(Error::ArchiveAsBinary { file: name.to_string() })

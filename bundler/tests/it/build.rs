@@ -208,6 +208,24 @@ fn a_stale_lock_is_refused_or_renewed() {
     insta::assert_snapshot!(world.transcript(&["lock", "-m", "m.yaml", "--dry-run"]));
 }
 
+/// What nodes do not run themselves is for any arch, in folders and as files.
+#[test]
+fn firmware_and_bpf_objects_can_be_carried_and_programs_of_another_arch_cannot() {
+    const BPF: u16 = 247;
+    const TYPE: usize = 16;
+    let world = local();
+    let mut object = elf(BPF, "bpf");
+    object[TYPE] = 1;
+    world.write("tree/probe.o", &object);
+    world.write("conf/net.conf", &object);
+    world.done(&BUILD);
+    world.done(&["verify", "out.tar.gz", "--pubkey", "key.pub"]);
+    world.write("tree/probe.o", elf(ARM64, "program"));
+    let ran = world.run(&BUILD);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("probe.o") && ran.stderr.contains("arm64"), "{}", ran.stderr);
+}
+
 #[test]
 fn a_lock_keeps_the_archs_that_it_has() {
     let world = local();

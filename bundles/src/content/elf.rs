@@ -1,7 +1,7 @@
 //! The machine of an ELF file.
 
-use super::{Problem, read_up_to};
-use crate::Arch;
+use super::{Made, Problem, read_up_to};
+use crate::{Arch, Kind};
 use std::io::Read;
 
 /// The front of an ELF file.
@@ -38,6 +38,19 @@ impl Elf {
     /// The arch whose machines run it.
     pub fn arch(&self) -> Option<Arch> {
         Arch::ALL.into_iter().find(|arch| self.bits == 64 && arch.elf_machine() == self.machine)
+    }
+
+    /// The arch that it is for as an item of `kind`.
+    pub fn made_for(&self, kind: Kind) -> Made {
+        match kind {
+            Kind::Bin => Made::For(self.machine_name()),
+            // A folder may hold firmware or BPF objects; what runs on the other arch is a mistake.
+            Kind::Dir => match self.arch().filter(|_| self.is_program()) {
+                Some(arch) => Made::For(arch.to_string()),
+                None => Made::Anywhere,
+            },
+            _ => Made::Anywhere,
+        }
     }
 
     /// An executable or a shared library.
