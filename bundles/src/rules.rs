@@ -175,7 +175,8 @@ pub fn printable(path: &str) -> String {
     shown.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
 }
 
-fn is_word(text: &str) -> bool {
+/// What a bundle may be called, and what its version may be.
+pub fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 128
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._+~:-".contains(c))

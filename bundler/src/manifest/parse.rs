@@ -4,7 +4,7 @@ mod packages;
 
 use super::keys::KEYS;
 use super::*;
-use eggo_bundles::dst;
+use eggo_bundles::{dst, rules};
 use eggo_yaml::{Fields, Node, Problems, Reader};
 
 pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
@@ -16,7 +16,19 @@ pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
     if name.is_empty() {
         fields.missing("name");
     }
-    let version = fields.required("version").unwrap_or_default();
+    if let Some(node) = fields.node("name").filter(|_| is_safe_name(&name) && !rules::is_word(&name)) {
+        let message = format!("`name` is `{name}`, which cannot be a bundle's name");
+        reader.at_hinted(node, message, WORD);
+    }
+    let version = fields.required("version");
+    if let (Some(node), Some(version)) = (fields.node("version"), &version)
+        && !rules::is_word(version)
+    {
+        let message =
+            format!("`version` is `{}`, which cannot be a bundle's version", version.escape_debug());
+        reader.at_hinted(node, message, WORD);
+    }
+    let version = version.unwrap_or_default();
     let archs = match fields.node("archs") {
         Some(_) => archs(&fields),
         None => Arch::ALL.to_vec(),
@@ -67,6 +79,10 @@ pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
         addons,
     })
 }
+
+/// What [`rules::is_word`] allows.
+const WORD: &str =
+    "use up to 128 letters, digits, `.`, `-`, `_`, `+`, `~`, `:`, not starting with `.` or `-`";
 
 struct Context<'a> {
     reader: &'a Reader,

@@ -66,7 +66,7 @@ fn every_key_of_a_full_manifest_is_understood() {
 /// `manifest => the beginning of each problem`, one after another.
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    let cases: [(&str, &[&str]); 16] = [
+    let cases: [(&str, &[&str]); 18] = [
         ("{}", &["m.yaml:1:1: `name` is missing", "m.yaml:1:1: `version` is missing"]),
         ("name: a\nversion: 1\nimagse: [x]", &["m.yaml:3:1: unknown key `imagse` (did you mean `images`?)"]),
         (
@@ -89,6 +89,11 @@ fn what_is_wrong_is_said_with_its_line() {
             ],
         ),
         ("name: ../a\nversion: 1", &["m.yaml:1:7: `name` is `../a`, which cannot be a file's name"]),
+        ("name: a@b\nversion: 1", &["m.yaml:1:7: `name` is `a@b`, which cannot be a bundle's name"]),
+        (
+            "name: a\nversion: 1.0 beta/2",
+            &["m.yaml:2:10: `version` is `1.0 beta/2`, which cannot be a bundle's version"],
+        ),
         ("name: a\nversion: 1\narchs: [riscv64]", &["m.yaml:3:9: unknown arch `riscv64`"]),
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, path: x, dst: /etc/kubernetes-evil}",
