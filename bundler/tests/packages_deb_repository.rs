@@ -306,7 +306,9 @@ fn metadata_that_does_not_fit_is_refused() {
 
     let (repo, release) = publish(PACKAGES);
     repo.write("dists/stable/Release", format!("Valid-Until: Sat, 01 Jan 2022 00:00:00 UTC\n{release}"));
-    refused(&unsigned(&repo), &["expired on 2022-01-01", "Release"]);
+    refused(&unsigned(&repo), &["expired on 2022-01-01", "Release", "set `check-valid-until: false`"]);
+    let snapshot = format!("{STABLE}, allow-unsigned: true, check-valid-until: false");
+    assert_eq!(ask(&[repo.url()], &snapshot).lock().unwrap().packages.len(), 4);
     repo.write("dists/stable/Release", release.replace("SHA256:", "MD5Sum:"));
     refused(&unsigned(&repo), &["only weak hashes"]);
     repo.write("dists/stable/Release", release.replace("main/binary-amd64", "../../etc"));

@@ -81,6 +81,9 @@ fn repo(manifest: &Manifest, repo: &Repo) -> String {
     if repo.allow_unsigned {
         line.push_str(" unsigned");
     }
+    if !repo.check_valid_until {
+        line.push_str(" check-valid-until false");
+    }
     line
 }
 

@@ -46,6 +46,12 @@ pub(super) const DEB: &[Key] = &[
     ),
     key("components", TEXT_OR_TEXTS, None, "`main`…; none for a flat repository"),
     key("signed-by", TEXT_OR_TEXTS, None, "Files with the keys that may sign it, relative to the manifest"),
+    key(
+        "check-valid-until",
+        Shape::Boolean,
+        Some("true"),
+        "Refuse it after the day that it names as its last; `false` for snapshots and archives",
+    ),
     EXCLUDE,
     ALLOW_UNSIGNED,
 ];

@@ -45,6 +45,8 @@ pub struct Repo {
     pub keys: Vec<String>,
     /// Metadata without a signature is accepted; the bundle records it.
     pub allow_unsigned: bool,
+    /// Metadata whose last day is over is refused; only deb repositories have one.
+    pub check_valid_until: bool,
     /// Package names, with `*`, that are not to be taken from here.
     pub exclude: Vec<String>,
     /// The archs that it serves; empty: whatever its metadata lists.

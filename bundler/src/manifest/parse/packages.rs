@@ -13,8 +13,12 @@ impl Context<'_> {
         let exclude = fields.texts("exclude");
         let archs = archs(fields);
         let allow_unsigned = fields.boolean("allow-unsigned").unwrap_or(false);
+        let mut check_valid_until = true;
         let (source, keys) = match fields.required("type").as_deref() {
-            Some("deb") => self.deb(fields),
+            Some("deb") => {
+                check_valid_until = fields.boolean("check-valid-until").unwrap_or(true);
+                self.deb(fields)
+            }
             Some("rpm") => self.rpm(fields),
             unknown => {
                 if let (Some(other), Some(node)) = (unknown, fields.node("type")) {
@@ -27,7 +31,8 @@ impl Context<'_> {
                 return None;
             }
         };
-        Some(Repo { name: name?, line: node.line, source, keys, allow_unsigned, exclude, archs })
+        let line = node.line;
+        Some(Repo { name: name?, line, source, keys, allow_unsigned, check_valid_until, exclude, archs })
     }
 
     fn deb(&self, fields: &Fields<'_>) -> (RepoSource, Vec<String>) {

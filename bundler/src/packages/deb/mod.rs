@@ -169,6 +169,7 @@ fn repos(manifest: &Manifest, system: &System) -> Result<Vec<Repo>, Error> {
         };
         for source in &mut sources {
             source.trusted |= repo.allow_unsigned;
+            source.check_valid_until &= repo.check_valid_until;
             if !repo.keys.is_empty() {
                 let files = repo.keys.iter().map(|key| manifest.resolve(key));
                 source.signed_by = SignedBy::Files(files.collect());

@@ -99,7 +99,8 @@ impl Explain for Error {
             }
             Error::Untrusted { .. } => "do not use it; try another mirror",
             Error::Expired { .. } => {
-                "the mirror is out of date: use another one, or turn Check-Valid-Until off in apt's configuration"
+                "the mirror is out of date: use another one, or set `check-valid-until: false` of this repo if it is \
+                 to stay as it was"
             }
             Error::System(system::Error::NoSources) => {
                 "write the repo out in the manifest: `url`, `suites`, `components`, `signed-by`"
