@@ -286,6 +286,13 @@ fn an_unsigned_repository_needs_the_manifests_word() {
     refused(&ask(&[repo.url()], STABLE), &["is not signed", "allow-unsigned"]);
     let locked = ask(&[repo.url()], &format!("{STABLE}, allow-unsigned: true")).lock().unwrap();
     assert!(locked.packages.iter().all(|package| package.key.is_none()));
+    // A signature that nobody here can check is as good as none.
+    let nowhere = format!("{STABLE}, allow-unsigned: true, signed-by: /nowhere/key.asc");
+    for file in ["Release.gpg", "InRelease"] {
+        repo.write(&format!("dists/stable/{file}"), if file == "InRelease" { &release } else { "x" });
+        let locked = ask(&[repo.url()], &nowhere).lock().unwrap();
+        assert!(locked.packages.iter().all(|package| package.key.is_none()), "{file}");
+    }
     refused(&ask(&[repo.url()], "suites: [gone], components: [main]"), &["has no Release file"]);
 }
 
