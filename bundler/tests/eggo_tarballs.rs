@@ -9,6 +9,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn program(folder: &Path, arguments: &[&str]) -> Vec<u8> {
+    program_saying(folder, arguments).0
+}
+
+/// What it prints to stdout and to stderr.
+fn program_saying(folder: &Path, arguments: &[&str]) -> (Vec<u8>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_eggo-bundle"))
         .args(arguments)
         .current_dir(folder)
@@ -17,8 +22,9 @@ fn program(folder: &Path, arguments: &[&str]) -> Vec<u8> {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    (output.stdout, said)
 }
 
 fn program_for(machine: u16) -> Vec<u8> {
@@ -77,6 +83,38 @@ fn rooms_come_back_with_their_images() {
     assert_eq!(images(&after), images(&before));
     assert_eq!(images(&after).len(), 2);
     assert_eq!(paths(&after), ["amd64/bin/tool", "arm64/bin/tool"]);
+}
+
+#[test]
+fn an_image_without_a_name_is_not_left_out_silently() {
+    if !have(&["tar"]) {
+        return;
+    }
+    let bench = Bench::new();
+    let folder = bench.path();
+    program(folder, &["keygen", "--no-password", "-o", "key"]);
+    let mut pile = Pile::default();
+    let (named, other) = (pile.multi(Style::Oci, "app", 5000), pile.multi(Style::Oci, "other", 5000));
+    let room = folder.join("tarball/image");
+    pile.write_layout(&folder.join("layout"), &[("docker.io/team/app:1", &named), ("1", &other)]);
+    std::fs::create_dir_all(&room).unwrap();
+    let layout = folder.join("layout");
+    run("tar", &["cf", room.join("images.tar").to_str().unwrap(), "-C", layout.to_str().unwrap(), "."]);
+    run(
+        "tar",
+        &[
+            "czf",
+            folder.join("t.tar.gz").to_str().unwrap(),
+            "-C",
+            folder.join("tarball").to_str().unwrap(),
+            ".",
+        ],
+    );
+    let import =
+        ["import", "--name", "k8s", "--version", "1", "--key", "key", "-o", "c.tar.gz", "amd64=t.tar.gz"];
+    let (_, said) = program_saying(folder, &import);
+    assert!(said.contains("1 image without a full name is left out"), "{said}");
+    assert_eq!(images(&index(folder, "c.tar.gz")).len(), 1);
 }
 
 #[test]

@@ -114,6 +114,16 @@ impl<'a> Local<'a> {
         self.images.iter().filter_map(full).collect()
     }
 
+    /// How many images have no full name: nobody could ask a node for them.
+    pub fn unnamed(&self) -> usize {
+        let (named, others): (Vec<&Named>, Vec<&Named>) =
+            self.images.iter().partition(|image| matches!(image.name, Name::Full(_)));
+        let digests = |images: Vec<&Named>| -> BTreeSet<Digest> {
+            images.iter().filter_map(|image| image.descriptor.digest().ok()).collect()
+        };
+        digests(others).difference(&digests(named)).count()
+    }
+
     /// Makes sure that a blob is in the cache.
     pub fn fetch(&self, blob: &Blob) -> Result<(), Error> {
         if self.cache.contains(&blob.sha256, blob.size) {

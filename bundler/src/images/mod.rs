@@ -28,6 +28,7 @@ pub use registries::Registries;
 use crate::lock::{Blob, LockedImage};
 use crate::{Tools, cache};
 use eggo_bundles::{Arch, Digest, Role};
+use eggo_terminal::Count;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use local::Local;
 use pull::Servers;
@@ -131,6 +132,10 @@ pub async fn lock_archives(
     let mut locked = Vec::new();
     for path in paths {
         let local = Local::open(path, tools)?;
+        if let unnamed @ 1.. = local.unnamed() {
+            let things = Count(unnamed, "image without a full name is", "images without a full name are");
+            tools.progress.note(&format!("warning: `{}`: {things} left out", path.display()));
+        }
         for reference in local.names() {
             let required_by = vec!["manifest".to_string()];
             let wanted = Wanted { reference, from: BTreeMap::new(), roles: Vec::new(), required_by };
