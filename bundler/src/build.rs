@@ -68,7 +68,7 @@ async fn once(options: &Options, mode: LockMode, tools: Tools<'_>) -> Result<Bui
     let Planned { index, generated } = index(&lock, &sources.signers)?;
     let mut sealed = seal_created(index, options.created, &options.key)?;
     if let Some(base) = &options.base {
-        sealed = sealed.delta_from(base.index(), &options.key);
+        sealed = sealed.delta_from(base.index(), &options.key)?;
     }
     let written = write(&out, &sealed, &sources.with(generated), tools.progress)?;
     Ok(Built { out, written, decided, archs, index: sealed.index().clone() })

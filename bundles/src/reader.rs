@@ -321,7 +321,8 @@ impl<T: Readable> Bundle<T> {
 
     /// The delta from `base` to this bundle, ready to be written with this bundle as its store.
     pub fn delta_from(&self, base: &Bundle<T>, key: &SecretKey) -> Result<Sealed, Error> {
-        Ok(self.sealed()?.delta_from(base.index(), key))
+        let delta = self.sealed()?.delta_from(base.index(), key);
+        delta.map_err(|why| Error::Index { path: self.path().to_path_buf(), why })
     }
 
     fn opened(&self) -> &Arc<Opened> {

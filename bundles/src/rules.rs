@@ -30,6 +30,8 @@ pub enum BadIndex {
     NoSuchFormat { found: u32 },
     #[error("the index lists {found} items; the limit is {MOST_ITEMS}")]
     TooMany { found: usize },
+    #[error("the index is {found} bytes long; the limit is {LONGEST_INDEX}")]
+    TooLong { found: u64 },
     #[error("the bundle's {what} `{value}` is not a plain word")]
     BadWord { what: &'static str, value: String },
     #[error("the bundle is for no arch, or for one arch twice")]
@@ -47,6 +49,9 @@ impl BadIndex {
         match self {
             BadIndex::Newer { .. } => Some("use a newer release of this program".into()),
             BadIndex::Item { why: BadItem::Dst(bad), .. } => Some(bad.hint()),
+            BadIndex::TooMany { .. } | BadIndex::TooLong { .. } => Some(
+                "make several bundles of it; pack folders of many small files into one archive each".into(),
+            ),
             _ => None,
         }
     }

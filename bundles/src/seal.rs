@@ -4,7 +4,7 @@ use crate::Digest;
 use crate::entries::{Entries, Front};
 use crate::index::{Index, Sbom};
 use crate::keys::SecretKey;
-use crate::rules::{self, BadIndex};
+use crate::rules::{self, BadIndex, LONGEST_INDEX};
 use crate::sbom::{self, Created};
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub fn seal(index: Index, key: &SecretKey) -> Result<Sealed, BadIndex> {
 /// As [`seal`], with the time that the bill of materials names.
 pub fn seal_created(index: Index, created: Created, key: &SecretKey) -> Result<Sealed, BadIndex> {
     let (index, sbom) = finish(index, created)?;
-    let bytes = index.to_bytes();
+    let bytes = readable(index.to_bytes())?;
     let signature = key.sign(&bytes, &comment(&index));
     Ok(Sealed { index, bytes, signature, full_signature: None, sbom })
 }
@@ -37,7 +37,7 @@ impl Sealed {
     }
 
     /// The delta from `base` to this full bundle, whoever sealed that.
-    pub fn delta_from(self, base: &Index, key: &SecretKey) -> Sealed {
+    pub fn delta_from(self, base: &Index, key: &SecretKey) -> Result<Sealed, BadIndex> {
         let base = base.full();
         let had: BTreeSet<Digest> = contents(&base);
         let index = Index {
@@ -45,9 +45,9 @@ impl Sealed {
             carried: contents(&self.index).difference(&had).copied().collect(),
             ..self.index
         };
-        let bytes = index.to_bytes();
+        let bytes = readable(index.to_bytes())?;
         let signature = key.sign(&bytes, &comment(&index));
-        Sealed { index, bytes, signature, full_signature: Some(self.signature), sbom: self.sbom }
+        Ok(Sealed { index, bytes, signature, full_signature: Some(self.signature), sbom: self.sbom })
     }
 
     /// The exact bytes of `eggo-bundle.json`.
@@ -89,6 +89,14 @@ fn finish(mut index: Index, created: Created) -> Result<(Index, Vec<u8>), BadInd
     index.sbom = Some(Sbom { size: sbom.len() as u64, sha256: Digest::of(&sbom) });
     rules::check(&index)?;
     Ok((index, sbom))
+}
+
+/// The bytes of an index, if readers take that many.
+fn readable(bytes: Vec<u8>) -> Result<Vec<u8>, BadIndex> {
+    match bytes.len() as u64 {
+        found if found > LONGEST_INDEX => Err(BadIndex::TooLong { found }),
+        _ => Ok(bytes),
+    }
 }
 
 fn contents(index: &Index) -> BTreeSet<Digest> {

@@ -29,7 +29,7 @@ fn family(folder: &Path) -> (PathBuf, PathBuf, PathBuf) {
     };
     let old_path = old.write(&at("old"));
     let new_path = new.write(&at("new"));
-    let sealed = seal(new.index.clone(), key()).unwrap().delta_from(open(&old_path).index(), key());
+    let sealed = seal(new.index.clone(), key()).unwrap().delta_from(open(&old_path).index(), key()).unwrap();
     let delta_path = at("delta").join("delta.tar.gz");
     write(&delta_path, &sealed, &new, &Silent).unwrap();
     (old_path, new_path, delta_path)

@@ -4,6 +4,7 @@
 mod made;
 
 use eggo_bundles::progress::Silent;
+use eggo_bundles::rules::BadIndex;
 use eggo_bundles::{Bundle, Content, Item, Store, WriteError, seal, write, writer};
 use made::{Sample, key, noise, trusted};
 use proptest::prelude::*;
@@ -49,6 +50,15 @@ fn a_file_that_changed_on_disk_is_named_and_nothing_is_written() {
             std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path() != file);
         assert_eq!(left.count(), 0);
     }
+}
+
+#[test]
+fn an_index_that_no_reader_takes_is_not_sealed() {
+    let mut sample = Sample::small();
+    sample.index.items[0].version = "1".repeat(64 << 20);
+    let error = seal(sample.index, key()).unwrap_err();
+    assert!(matches!(error, BadIndex::TooLong { .. }), "{error}");
+    assert!(error.hint().is_some());
 }
 
 /// Takes so many bytes, then no more.
