@@ -113,7 +113,7 @@ struct Answer {
 }
 
 pub fn url(text: &str) -> Result<Url, Error> {
-    let bad = |reason: String| Error::BadUrl { text: text.to_string(), reason };
+    let bad = |reason: String| Error::BadUrl { text: recorded(text), reason };
     let url = Url::parse(text).map_err(|error| bad(error.to_string()))?;
     match url.scheme() {
         "http" | "https" | "file" => Ok(url),
@@ -315,7 +315,7 @@ fn read_local(request: &Request) -> Result<Response, Error> {
 
 fn local_path(url: &Url) -> Result<PathBuf, Error> {
     let reason = "a file url must be absolute and on this machine".to_string();
-    url.to_file_path().map_err(|()| Error::BadUrl { text: url.to_string(), reason })
+    url.to_file_path().map_err(|()| Error::BadUrl { text: shown(url), reason })
 }
 
 async fn file_stream(path: &std::path::Path, offset: u64, length: u64) -> Result<reqwest::Body, Error> {

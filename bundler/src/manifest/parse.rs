@@ -4,6 +4,7 @@ mod packages;
 
 use super::keys::KEYS;
 use super::*;
+use crate::http::recorded;
 use eggo_bundles::{dst, rules};
 use eggo_yaml::{Fields, Node, Problems, Reader};
 
@@ -245,7 +246,7 @@ impl Context<'_> {
     fn is_url(&self, node: &Node, text: &str) -> bool {
         let known = ["http://", "https://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
         if !known {
-            let message = format!("`{text}` is not an http, https or file url");
+            let message = format!("`{}` is not an http, https or file url", recorded(text));
             self.reader.at_hinted(node, message, "a file beside the manifest goes under `path`");
         }
         known

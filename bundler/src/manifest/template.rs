@@ -1,5 +1,6 @@
 //! Text with `{version}`, `{arch}` and `{machine}` in it.
 
+use crate::http::recorded;
 use eggo_bundles::Arch;
 use std::fmt;
 
@@ -14,10 +15,12 @@ impl Template {
         let mut rest = text;
         while let Some(start) = rest.find('{') {
             let inside = &rest[start + 1..];
-            let end = inside.find('}').ok_or_else(|| format!("`{text}` has a `{{` without `}}`"))?;
+            let end =
+                inside.find('}').ok_or_else(|| format!("`{}` has a `{{` without `}}`", recorded(text)))?;
             let word = &inside[..end];
             if !KNOWN.contains(&word) {
                 let known = KNOWN.map(|word| format!("{{{word}}}")).join(", ");
+                let text = recorded(text);
                 return Err(format!("`{text}` has the unknown placeholder `{{{word}}}` (known: {known})"));
             }
             rest = &inside[end + 1..];

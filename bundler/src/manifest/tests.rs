@@ -66,7 +66,7 @@ fn every_key_of_a_full_manifest_is_understood() {
 /// `manifest => the beginning of each problem`, one after another.
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    let cases: [(&str, &[&str]); 18] = [
+    let cases: [(&str, &[&str]); 19] = [
         ("{}", &["m.yaml:1:1: `name` is missing", "m.yaml:1:1: `version` is missing"]),
         ("name: a\nversion: 1\nimagse: [x]", &["m.yaml:3:1: unknown key `imagse` (did you mean `images`?)"]),
         (
@@ -114,6 +114,10 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, url: 'ftp://a/{foo}', dst: /usr/bin}",
             &["m.yaml:4:18: `ftp://a/{foo}` is not an http, https or file url"],
+        ),
+        (
+            "name: a\nversion: 1\nbinaries:\n- {name: x, url: 'http://u:p@a/{foo}', dst: /usr/bin}",
+            &["m.yaml:4:18: `http://a/{foo}` has the unknown placeholder `{foo}`"],
         ),
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, url: 'http://a/{foo}', dst: /usr/bin}",

@@ -311,3 +311,12 @@ async fn file_urls_are_read_and_missing_ones_said() {
     let got = offline.download(&Download::new("x", vec![url("f")]), &cache, &Silent).await.unwrap();
     assert_eq!(got.sha256, Digest::of(b"here"));
 }
+
+#[test]
+fn a_bad_url_is_told_without_its_password() {
+    for text in ["http://alice:secret@[bad/x", "ftp://alice:secret@host/x", "http://alice:secret@host:port/"]
+    {
+        let error = http::url(text).unwrap_err().to_string();
+        assert!(error.contains("://") && !error.contains("alice") && !error.contains("secret"), "{error}");
+    }
+}

@@ -397,7 +397,7 @@ impl Suite<'_> {
     }
 
     fn url(&self, text: &str) -> Result<Url, Error> {
-        http::url(text).map_err(|error| self.failed(text, error))
+        http::url(text).map_err(|error| self.failed(&http::recorded(text), error))
     }
 
     fn failed(&self, file: &str, error: http::Error) -> Error {
@@ -411,7 +411,7 @@ impl Suite<'_> {
     }
 
     fn shown(&self, url: &str) -> String {
-        Url::parse(url).map_or(url.to_string(), |url| http::shown(&url))
+        Url::parse(url).map_or(http::recorded(url), |url| http::shown(&url))
     }
 
     fn name(&self) -> String {

@@ -1,6 +1,7 @@
 //! Where apt takes its packages from: `sources.list`, `sources.list.d/*.list` and the deb822
 //! `*.sources`, with their options (sources.list(5)). Text to types; the network is elsewhere.
 
+use crate::http::recorded;
 use std::path::{Path, PathBuf};
 
 /// One repository: some suites at one place.
@@ -36,10 +37,15 @@ pub enum SignedBy {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSource {
-    #[error("{place}: `{text}` is not a source: {reason}")]
+    #[error("{place}: `{}` is not a source: {reason}", printable(.text))]
     Malformed { place: String, text: String, reason: &'static str },
-    #[error("{place}: `{url}` is neither http, https nor file")]
+    #[error("{place}: `{}` is neither http, https nor file", printable(.url))]
     Scheme { place: String, url: String },
+}
+
+/// The words of a source without the users and passwords of its urls.
+fn printable(text: &str) -> String {
+    text.split_whitespace().map(recorded).collect::<Vec<_>>().join(" ")
 }
 
 impl Source {
@@ -335,5 +341,11 @@ mod tests {
             Err(BadSource::Scheme { .. })
         ));
         assert!(parse_list(Path::new("s.list"), "deb http://a/ ../ \n").is_err());
+        for text in
+            ["deb http://u:p@a/ sid\n", "deb ftp://u:p@a/ sid main\n", "deb [x http://u:p@a/ s main\n"]
+        {
+            let error = parse_list(Path::new("s.list"), text).unwrap_err().to_string();
+            assert!(error.contains("//a/") && !error.contains("u:p"), "{error}");
+        }
     }
 }
