@@ -241,6 +241,11 @@ fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// What the parts of a split bundle make up, by the name of one of them or of the whole.
+pub fn whole_of(path: &Path) -> PathBuf {
+    base_of(path).map_or_else(|| path.to_path_buf(), |(whole, _)| whole)
+}
+
 /// `X.tar.gz.007` → `X.tar.gz` and 7.
 fn base_of(path: &Path) -> Option<(PathBuf, usize)> {
     let digits = path.extension()?.to_str()?;

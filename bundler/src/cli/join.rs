@@ -11,7 +11,7 @@ use std::path::PathBuf;
 Example:
   eggo-bundle join /media/stick/k8s.tar.gz.001 -o k8s.tar.gz")]
 pub struct Args {
-    /// The first part; the others lie beside it.
+    /// The first part, or the name of the whole; the others lie beside it.
     first: PathBuf,
     /// The file to write [default: the parts' name without its number, here].
     #[arg(short, long, value_name = "FILE")]
@@ -23,7 +23,7 @@ pub struct Args {
 pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let out = match &args.output {
         Some(out) => out.clone(),
-        None => PathBuf::from(args.first.with_extension("").file_name().unwrap_or_default()),
+        None => PathBuf::from(parts::whole_of(&args.first).file_name().unwrap_or_default()),
     };
     args.force.keep(&out)?;
     // Nothing but the bundle's own end tells that the last part is there.

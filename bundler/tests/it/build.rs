@@ -276,6 +276,13 @@ fn parts_are_as_good_as_the_whole() {
     world.done(&["verify", "out.tar.gz.001", "--pubkey", "key.pub"]);
     world.done(&["join", "out.tar.gz.001", "-o", "joined.tar.gz"]);
     assert!(world.read("joined.tar.gz") == world.read("whole.tar.gz"));
+    // By the whole's name, which is not there, and to its name.
+    for name in ["out.tar.gz", "out.tar.gz.001"] {
+        world.done(&["join", name]);
+        assert!(world.read("out.tar.gz") == world.read("whole.tar.gz"));
+        std::fs::remove_file(world.path("out.tar.gz")).unwrap();
+    }
+    assert!(!world.path("out.tar").exists());
     for lost in ["out.tar.gz.003", "out.tar.gz.003.sha256"] {
         std::fs::remove_file(world.path(lost)).unwrap();
     }
