@@ -3,6 +3,7 @@
 
 mod count;
 mod lookups;
+mod printable;
 mod report;
 mod size;
 mod table;
@@ -10,6 +11,7 @@ mod watch;
 
 pub use count::Count;
 pub use lookups::keep_lookups_inside;
+pub use printable::printable;
 pub use report::{Exit, Explain, Report};
 pub use size::{Rate, Size};
 pub use table::Table;

@@ -3,7 +3,7 @@ use super::output::{self, Format, FormatArgs};
 use crate::check::{self, Severity};
 use crate::error::Error;
 use eggo_bundles::progress::Progress as _;
-use eggo_terminal::{Count, Exit, Report, Watch};
+use eggo_terminal::{Count, Exit, Report, Watch, printable};
 use std::path::PathBuf;
 
 /// Prove, without a network, that a bundle has everything its content refers to
@@ -39,7 +39,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
                     Severity::Missing => "missing",
                     Severity::Doubtful => "note",
                 };
-                output::print(&format!("{word}: {}: {}\n", finding.arch, finding.what))?;
+                output::print(&format!("{word}: {}: {}\n", finding.arch, printable(&finding.what)))?;
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::contents::{self, Difference};
 use crate::error::Error;
 use eggo_bundles::progress::Progress;
 use eggo_bundles::{Index, write};
-use eggo_terminal::{Report, Size, Table, Watch};
+use eggo_terminal::{Report, Size, Table, Watch, printable};
 use std::path::PathBuf;
 
 /// Show what changed between two bundles, or write a delta that leads from one to the other
@@ -78,12 +78,13 @@ fn show(args: &Args, old: &Index, new: &Index) -> Result<(), Report> {
 
 fn table(differences: &[Difference]) -> Table {
     let mut table = Table::new(["ARCH", "KIND", "NAME", "BEFORE", "AFTER", "NEW BYTES"]).right(&[5]);
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_string());
+    let shown = |text: &str| printable(text).into_owned();
+    let text = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_string(), shown);
     for one in differences {
         table.row([
             one.arch.to_string(),
             one.kind.to_string(),
-            one.name.clone(),
+            shown(&one.name),
             text(&one.before),
             text(&one.after),
             Size(one.bytes).to_string(),

@@ -2,7 +2,7 @@ use super::open::{TrustArgs, is_pipe, with_bundle};
 use super::output::{self, Format, FormatArgs};
 use crate::contents;
 use eggo_bundles::{Arch, Digest, Index, Item, Kind, PublicKey, Role};
-use eggo_terminal::{Report, Size, Table, Watch};
+use eggo_terminal::{Report, Size, Table, Watch, printable};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -144,7 +144,7 @@ fn summary(seen: &Seen<'_>) -> String {
     let images: BTreeSet<&str> = index.images.iter().map(|image| image.name.as_str()).collect();
     if !images.is_empty() {
         text.push_str("\nimages\n");
-        images.iter().for_each(|image| text.push_str(&format!("  {image}\n")));
+        images.iter().for_each(|image| text.push_str(&format!("  {}\n", printable(image))));
     }
     text
 }
@@ -183,7 +183,7 @@ fn tree(index: &Index) -> String {
         let same = open.iter().zip(folders).take_while(|(a, b)| a == b).count();
         open.truncate(same);
         for folder in &folders[same..] {
-            text.push_str(&format!("{:indent$}{folder}/\n", "", indent = 2 * open.len()));
+            text.push_str(&format!("{:indent$}{}/\n", "", printable(folder), indent = 2 * open.len()));
             open.push(folder);
         }
         let what = match &item.link {
@@ -191,7 +191,7 @@ fn tree(index: &Index) -> String {
             None if index.carries(item) => format!("{file}  {}", Size(item.size)),
             None => format!("{file}  {}  (in the parent)", Size(item.size)),
         };
-        text.push_str(&format!("{:indent$}{what}\n", "", indent = 2 * open.len()));
+        text.push_str(&format!("{:indent$}{}\n", "", printable(&what), indent = 2 * open.len()));
     }
     text
 }
@@ -199,6 +199,7 @@ fn tree(index: &Index) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eggo_bundles::Image;
 
     fn item(path: &str) -> Item {
         Item { path: path.to_string(), ..Item::new(Arch::Amd64, Kind::Dir, "x", Digest::of(b"abc"), 3) }
@@ -212,6 +213,25 @@ mod tests {
             tree(&index),
             "amd64/\n  bin/\n    a  3 B\n  dir/\n    x/\n      b  3 B\n      c  3 B\narm64/\n  bin/\n    a  3 B\n"
         );
+    }
+
+    #[test]
+    fn names_of_strangers_do_not_reach_the_terminal_as_they_are() {
+        let digest = Digest::of(b"");
+        let mut index =
+            Index::new("n", "1", Arch::ALL.to_vec()).with_items(vec![item("amd64/dir/\u{202e}x")]);
+        index.images.push(Image {
+            name: "x\u{1b}[2J\ny".into(),
+            arch: Arch::Amd64,
+            manifest: digest,
+            media_type: String::new(),
+            config: digest,
+            layers: Vec::new(),
+            roles: Vec::new(),
+        });
+        let shown = summary(&Seen::of(&index, digest, None, None));
+        assert!(shown.contains("  x\\u{1b}[2J\\ny\n"), "{shown}");
+        assert!(tree(&index).contains("\\u{202e}x"), "{}", tree(&index));
     }
 
     #[test]
