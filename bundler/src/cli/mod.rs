@@ -31,7 +31,7 @@ mod why;
 
 use clap::{Parser, Subcommand};
 use eggo_terminal::{Exit, Loudness, Report, Watch};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Build signed, reproducible bundles of packages, binaries, addons and images for machines
@@ -145,6 +145,7 @@ fn trace(verbose: u8) {
     };
     let filter = EnvFilter::try_from_env("EGGO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = subscriber.with_ansi(std::io::stderr().is_terminal());
     // Only a second subscriber in one process could make this fail.
     let _ = subscriber.without_time().with_target(false).try_init();
 }

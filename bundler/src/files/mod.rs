@@ -51,6 +51,7 @@ async fn fetch_one(manifest: &Manifest, locked: &LockedFile, tools: Tools<'_>) -
     let is_there =
         |content: &Content| content.link.is_some() || tools.cache.contains(&content.sha256, content.size);
     if locked.path.is_none() && locked.content.iter().all(is_there) {
+        tracing::debug!("in the cache: {} {}", locked.name, locked.arch);
         return Ok(Local::new());
     }
     // A single local file of the right length is hashed when it is packed, and not before.

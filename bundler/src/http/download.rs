@@ -7,6 +7,7 @@ use eggo_bundles::Digest;
 use eggo_bundles::progress::{Progress, Task};
 use reqwest::header::{HeaderMap, HeaderValue};
 use std::path::PathBuf;
+use tracing::debug;
 use url::Url;
 
 /// A server that cuts every answer short still gets us there, but not for ever.
@@ -98,6 +99,7 @@ impl Http {
         if let (Some(sha256), Some(size)) = (&download.sha256, download.size)
             && cache.contains(sha256, size)
         {
+            debug!("in the cache: {}, {sha256}", download.label);
             return Ok(());
         }
         self.download(download, cache, progress).await.map(drop)
@@ -191,7 +193,10 @@ impl Http {
                 attempt = 1;
             }
             match self.pause(attempt, headers.as_deref()) {
-                Some(wait) => tokio::time::sleep(wait).await,
+                Some(wait) => {
+                    debug!("{error}: again in {wait:?}");
+                    tokio::time::sleep(wait).await;
+                }
                 None => return Err(error),
             }
             attempt += 1;
@@ -276,6 +281,9 @@ impl Http {
 fn from_cache(download: &Download, cache: &Cache) -> Result<Option<Downloaded>, Error> {
     let Some(sha256) = download.sha256 else { return Ok(None) };
     let found = cache.verified(&sha256)?;
+    if found.is_some() {
+        debug!("in the cache: {}, {sha256}", download.label);
+    }
     Ok(found.map(|(path, size)| Downloaded { sha256, size, path, url: None }))
 }
 

@@ -5,6 +5,7 @@ use crate::cache::{Cache, Remembered};
 use bytes::Bytes;
 use eggo_bundles::Digest;
 use reqwest::header::HeaderValue;
+use tracing::debug;
 use url::Url;
 
 #[derive(Debug, Clone)]
@@ -42,6 +43,7 @@ impl Http {
         if self.is_offline() && request.url.scheme() != "file" {
             let (entry, bytes) = kept.ok_or_else(|| Error::Offline { url: shown(&request.url) })?;
             let url = super::url(&entry.url)?;
+            debug!("offline: {key} as it was fetched before");
             let freshness = Freshness::Cached;
             return Ok(Metadata { bytes: bytes.into(), sha256: entry.sha256, url, freshness });
         }
@@ -58,6 +60,7 @@ impl Http {
         }
         let response = self.send(&asked).await?;
         if let (304, Some((entry, bytes))) = (response.status, kept) {
+            debug!("in the cache, and still right: {key}");
             let (sha256, freshness) = (entry.sha256, Freshness::Revalidated);
             return Ok(Metadata { bytes: bytes.into(), sha256, url: response.url, freshness });
         }

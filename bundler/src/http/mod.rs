@@ -20,9 +20,11 @@ pub use route::{Route, Way};
 
 use bytes::{Bytes, BytesMut};
 use clients::Clients;
+use eggo_terminal::Size;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::debug;
 use url::Url;
 
 const MAX_REDIRECTS: usize = 10;
@@ -193,7 +195,10 @@ impl Http {
                 _ => None,
             };
             match wait {
-                Some(wait) => tokio::time::sleep(wait).await,
+                Some(wait) => {
+                    debug!("attempt {attempt} at {} failed: again in {wait:?}", shown(&request.url));
+                    tokio::time::sleep(wait).await;
+                }
                 None => return result,
             }
             attempt += 1;
@@ -247,8 +252,13 @@ impl Http {
                     .header(header::CONTENT_LENGTH, *length)
                     .body(file_stream(path, *offset, *length).await?),
             };
+            debug!("{method} {}", shown(&url));
             let inner = builder.send().await.map_err(|error| unreachable(&url, &error))?;
             let status = inner.status().as_u16();
+            match inner.content_length() {
+                Some(length) => debug!("{status} from {}: {}", shown(&url), Size(length)),
+                None => debug!("{status} from {}", shown(&url)),
+            }
             if !matches!(status, 301 | 302 | 303 | 307 | 308) {
                 return Ok(Answer { url, inner });
             }

@@ -10,7 +10,9 @@ use crate::lock::LockedPackage;
 use crate::manifest::{self, Manifest, PackageRequest};
 use eggo_bundles::index::{Baseline, PackageFormat};
 use eggo_bundles::{Arch, Digest};
+use eggo_terminal::Count;
 use std::collections::{BTreeMap, BTreeSet};
+use tracing::debug;
 
 /// Chains of dependencies are followed depth first.
 const STACK: usize = 64 << 20;
@@ -77,11 +79,17 @@ pub fn decide(
     let (requests, unknown): (Vec<Request>, Vec<Request>) =
         requests.partition(|request| scope == Scope::All || !request.need.choices.is_empty());
     let solution = solver::solve(catalog, &requests)?;
-    let packages = solution
+    let [asked, chosen] =
+        [requests.len(), solution.chosen.len()].map(|count| Count(count, "package", "packages"));
+    debug!("{arch}: {asked} asked for, {chosen} with all they need");
+    let packages: Vec<LockedPackage> = solution
         .chosen
         .iter()
         .filter_map(|(id, chosen)| lock_package(catalog, &requests, arch, *id, chosen))
         .collect();
+    for package in &packages {
+        debug!("{arch}: {} {} from {}", package.name, package.version, package.repo);
+    }
     let baselines = vec![lock_baseline(catalog, manifest, arch, &solution)];
     let unknown: BTreeSet<_> =
         unknown.into_iter().map(|request| (request.need.text, request.asked_by)).collect();

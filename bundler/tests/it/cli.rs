@@ -1,5 +1,6 @@
 //! What people see: help, usage, first steps.
 
+use crate::server::{Answer, Server};
 use crate::world::World;
 
 #[test]
@@ -26,6 +27,26 @@ fn an_arch_that_the_manifest_is_not_for_is_an_error() {
     // Without `archs` it is for all.
     world.write("m.yaml", "name: n\nversion: 1\n");
     world.done(&["lock", "-m", "m.yaml", "--arch", "arm64"]);
+}
+
+#[test]
+fn verbose_tells_what_is_fetched_and_what_the_cache_has() {
+    let world = World::new();
+    let server = Server::start(|asked| Answer::file(asked, b"content", "\"1\""));
+    let url = server.url("/f.conf").replace("http://", "http://alice:secret@");
+    world.write(
+        "m.yaml",
+        format!("name: n\nversion: 1\narchs: [amd64]\nfiles: [{{url: '{url}', dst: /etc/kubernetes}}]\n"),
+    );
+    let build = ["build", "-m", "m.yaml", "-o", "b.tar.gz"];
+    let first = world.done(&[&build[..], &["-v"]].concat()).stderr;
+    let shown = server.url("/f.conf");
+    assert!(first.contains(&format!("DEBUG GET {shown}\n")), "{first}");
+    assert!(first.contains(&format!("DEBUG 200 from {shown}: 7 B\n")), "{first}");
+    assert!(!first.contains("secret"), "{first}");
+    let second = world.done(&[&build[..], &["-v", "--locked"]].concat()).stderr;
+    assert!(second.contains("DEBUG in the cache: ") && !second.contains("GET"), "{second}");
+    assert!(!world.done(&build).stderr.contains("DEBUG"));
 }
 
 #[test]
