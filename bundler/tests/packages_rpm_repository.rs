@@ -18,11 +18,13 @@ struct Repo<'a> {
     packages: &'a [&'a str],
     checksum_type: &'a str,
     location_prefix: &'a str,
+    /// What `modules.yaml` says, if there is one.
+    modules: &'a str,
 }
 
 impl Default for Repo<'_> {
     fn default() -> Self {
-        Self { packages: &[], checksum_type: "sha256", location_prefix: "Packages/" }
+        Self { packages: &[], checksum_type: "sha256", location_prefix: "Packages/", modules: "" }
     }
 }
 
@@ -69,7 +71,9 @@ impl Repo<'_> {
         };
         let primary = data("primary", &format!("<metadata xmlns:rpm=\"r\">{primary}</metadata>"));
         let filelists = data("filelists", &format!("<filelists>{filelists}</filelists>"));
-        fs::write(folder.join("repomd.xml"), format!("<repomd>{primary}{filelists}</repomd>")).unwrap();
+        let modules = if self.modules.is_empty() { String::new() } else { data("modules", self.modules) };
+        fs::write(folder.join("repomd.xml"), format!("<repomd>{primary}{filelists}{modules}</repomd>"))
+            .unwrap();
     }
 }
 
@@ -254,6 +258,28 @@ fn a_mirror_that_is_behind_its_metalink_gives_way_to_the_next() {
         report.contains("is not the one that its metalink promises") && report.contains("hint:"),
         "{report}"
     );
+}
+
+#[test]
+fn what_is_outside_of_modules_gives_way_also_in_another_repo() {
+    let root = tempfile::tempdir().unwrap();
+    let modules = "document: modulemd\ndata: {name: app, stream: '1', artifacts: {rpms: ['app-0:1-1.x86_64']}}\n\
+                   ---\ndocument: modulemd-defaults\ndata: {module: app, stream: '1'}\n";
+    Repo { packages: &["app 1-1"], modules, ..Repo::default() }.write(&root.path().join("modular"));
+    Repo { packages: &["app 2-1", "lib 1-1"], ..Repo::default() }.write(&root.path().join("plain"));
+    let versions = |plain: &str| {
+        let here = root.path().display();
+        let modular = format!("name: modular, type: rpm, url: 'file://{here}/modular'{UNSIGNED}");
+        let locked = lock_all(&manifest(root.path(), &[plain, &modular], "app, lib", "none")).unwrap();
+        locked.into_iter().map(|package| package.version).collect::<Vec<_>>()
+    };
+    let section = format!("[plain]\nbaseurl=file://{}/plain\n", root.path().display());
+    let file = "name: plain, type: rpm, file: plain.repo, allow-unsigned: true";
+    fs::write(root.path().join("plain.repo"), &section).unwrap();
+    assert_eq!(versions(file), ["1-1", "1-1"]);
+    // Unless it is meant to.
+    fs::write(root.path().join("plain.repo"), section + "module_hotfixes=1\n").unwrap();
+    assert_eq!(versions(file), ["2-1", "1-1"]);
 }
 
 /// As distributions ship them.

@@ -1,6 +1,7 @@
 //! From a manifest's rpm repositories to lines of the lock, arch by arch.
 
 use super::metadata::{Metadata, Package, Word};
+use super::modules::Filter;
 use super::repository::{Error, Place, Repository};
 use super::rich::Plain;
 use super::sources;
@@ -93,11 +94,14 @@ impl Loaded {
 /// The packages of all repositories for one arch.
 async fn load(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<Loaded, packages::Error> {
     let mut metadata = Metadata::default();
-    let mut repositories = Vec::new();
+    let (mut repositories, mut filters) = (Vec::new(), Vec::new());
     let places = places(manifest, arch)?;
     for (number, place) in places.iter().enumerate() {
-        repositories.push(place.load(number as u16, &mut metadata, tools).await?);
+        let (repository, filter) = place.load(number as u16, &mut metadata, tools).await?;
+        repositories.push(repository);
+        filters.push(filter);
     }
+    give_way(&mut metadata, &places, &filters);
     let captured = read_baseline(manifest, arch)?;
     let mut installed: HashSet<u32> = HashSet::new();
     for package in captured.iter().flatten() {
@@ -111,6 +115,19 @@ async fn load(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<Loade
         }
     }
     Ok(Loaded { arch, metadata, repositories, files, installed })
+}
+
+/// Packages outside of modules give way to enabled streams of other repositories, too.
+fn give_way(metadata: &mut Metadata, places: &[Place], filters: &[Filter]) {
+    let words = &metadata.words;
+    metadata.packages.retain(|package| {
+        let [name, evr, arch] = [package.name, package.evr, package.arch].map(|word| words.get(word));
+        let own = package.repo as usize;
+        let mut others = filters.iter().enumerate().filter(|(number, _)| *number != own);
+        places[own].module_hotfixes
+            || !others.any(|(_, filter)| filter.replaces(name, evr, arch))
+            || filters[own].is_modular(name, evr, arch)
+    });
 }
 
 /// The packages of [`MINIMAL`] that the repositories have, and all that those need.
@@ -161,6 +178,7 @@ pub(super) fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Erro
             allow_unsigned: repo.allow_unsigned,
             exclude: repo.exclude.clone(),
             modules: Vec::new(),
+            module_hotfixes: false,
             ignored: Vec::new(),
         };
         match &repo.source {
@@ -209,6 +227,7 @@ fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Res
         keys: if repo.keys.is_empty() { section.keys } else { repo.keys.clone() },
         allow_unsigned: repo.allow_unsigned,
         exclude: repo.exclude.iter().cloned().chain(section.exclude).collect(),
+        module_hotfixes: section.module_hotfixes,
         ignored: section.ignored,
         ..place.clone()
     };

@@ -2,7 +2,7 @@
 //!
 //! Packages of a stream count only if the stream is enabled: the default one, or the one that
 //! the manifest names. A package outside of modules gives way to one of the same name in an
-//! enabled stream.
+//! enabled stream, whichever repository that is in.
 
 use eggo_yaml::Node;
 use std::collections::{BTreeMap, HashSet};
@@ -106,13 +106,30 @@ impl Filter {
         if self.modular.is_empty() {
             return true;
         }
-        let evr = if evr.contains(':') { evr.to_string() } else { format!("0:{evr}") };
-        let nevra = format!("{name}-{evr}.{arch}");
+        let nevra = nevra(name, evr, arch);
         if self.modular.contains(&nevra) {
             self.enabled.contains(&nevra)
         } else {
             !self.shadowed.contains(name)
         }
+    }
+
+    /// Whether a package of another repository, outside of modules there, is outside here too and
+    /// gives way to an enabled stream.
+    pub fn replaces(&self, name: &str, evr: &str, arch: &str) -> bool {
+        self.shadowed.contains(name) && !self.modular.contains(&nevra(name, evr, arch))
+    }
+
+    /// Whether a package is of a module.
+    pub fn is_modular(&self, name: &str, evr: &str, arch: &str) -> bool {
+        !self.modular.is_empty() && self.modular.contains(&nevra(name, evr, arch))
+    }
+}
+
+fn nevra(name: &str, evr: &str, arch: &str) -> Nevra {
+    match evr.contains(':') {
+        true => format!("{name}-{evr}.{arch}"),
+        false => format!("{name}-0:{evr}.{arch}"),
     }
 }
 
@@ -158,6 +175,9 @@ data:
         assert!(!default.takes("nodejs", "1:12.0-1.m", "x86_64"));
         assert!(!default.takes("nodejs", "1:14.0-1", "x86_64"), "outside of modules, shadowed");
         assert!(default.takes("bash", "5.0-1", "x86_64"));
+        assert!(default.replaces("nodejs", "1:14.0-1", "x86_64"), "also that of another repository");
+        assert!(!default.replaces("nodejs", "1:10.0-1.m", "x86_64"));
+        assert!(!default.replaces("bash", "5.0-1", "x86_64"));
         let twelve = modules.filter(&["nodejs:12".into()]).unwrap();
         assert!(twelve.takes("nodejs", "1:12.0-1.m", "x86_64"));
         assert!(!twelve.takes("nodejs", "1:10.0-1.m", "x86_64"));

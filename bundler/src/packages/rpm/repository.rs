@@ -48,6 +48,8 @@ pub struct Place {
     pub allow_unsigned: bool,
     pub exclude: Vec<String>,
     pub modules: Vec<String>,
+    /// Its packages count whatever modules say.
+    pub module_hotfixes: bool,
     /// Keys of a `.repo` file that dnf would go by, and nobody here does.
     pub ignored: Vec<String>,
 }
@@ -139,13 +141,14 @@ impl Explain for Error {
 }
 
 impl Place {
-    /// Loads the packages that a machine of this arch can run into `metadata`.
+    /// Loads the packages that a machine of this arch can run into `metadata`; gives what its modules
+    /// mean for others, too.
     pub async fn load(
         &self,
         number: u16,
         metadata: &mut Metadata,
         tools: Tools<'_>,
-    ) -> Result<Repository, Error> {
+    ) -> Result<(Repository, Filter), Error> {
         match self.load_once(number, metadata, tools).await {
             Err(Error::Http { source, .. }) if is_mismatch(&source) => {
                 tools
@@ -162,7 +165,7 @@ impl Place {
         number: u16,
         metadata: &mut Metadata,
         tools: Tools<'_>,
-    ) -> Result<Repository, Error> {
+    ) -> Result<(Repository, Filter), Error> {
         let (roots, promised) = self.mirrors(tools).await?;
         let (roots, bytes) = self.repomd(&roots, &promised, tools).await?;
         let signer = self.signature(&roots[0], &bytes, tools).await?;
@@ -178,12 +181,13 @@ impl Place {
         let (archs, exclude) = (world::runs(self.arch), self.exclude.clone());
         let accept = |name: &str, evr: &str, arch: &str| {
             archs.contains(&arch)
-                && filter.takes(name, evr, arch)
+                && (self.module_hotfixes || filter.takes(name, evr, arch))
                 && !exclude.iter().any(|pattern| matches(pattern, name))
         };
         metadata.adopt(number, parsed, accept);
         self.check(number, metadata)?;
-        Ok(Repository { name: self.name.clone(), roots, signer, filelists: find("filelists").cloned() })
+        let filelists = find("filelists").cloned();
+        Ok((Repository { name: self.name.clone(), roots, signer, filelists }, filter))
     }
 
     /// All packages of the repository, from the cache where they were read before.

@@ -13,6 +13,8 @@ pub struct Section {
     pub metalink: Option<String>,
     pub keys: Vec<String>,
     pub exclude: Vec<String>,
+    /// Its packages count whatever modules say.
+    pub module_hotfixes: bool,
     /// Keys by which dnf would choose other packages than we do.
     pub ignored: Vec<String>,
 }
@@ -80,6 +82,7 @@ pub fn repo_file(text: &str) -> Vec<Section> {
             "gpgkey" => section.keys.extend(words()),
             "exclude" | "excludepkgs" => section.exclude.extend(words()),
             "enabled" => *enabled = is_true(value),
+            "module_hotfixes" => section.module_hotfixes = is_true(value),
             "includepkgs" | "priority" if !section.ignored.contains(&key) => {
                 section.ignored.push(key.clone())
             }
