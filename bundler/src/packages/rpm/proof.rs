@@ -66,6 +66,11 @@ impl Explain for Error {
             Error::Unproven { source: Unproven::Signature(_), .. } => {
                 Some("`gpgkey` of this repo must name the key that its packages are signed with".into())
             }
+            Error::Unproven { source: Unproven::NoPayloadDigest, .. } => Some(
+                "an rpm before 4.14 made it: only its old signature over header and payload, which is not checked \
+                 here, covers what is inside; take a newer build, or a repository whose `repomd.xml` is signed"
+                    .into(),
+            ),
             Error::Unproven { .. } => Some("do not use this repository: its packages are damaged".into()),
         }
     }
@@ -143,4 +148,16 @@ fn signer(package: &Rpm, keyring: &Keyring) -> Result<String, Untrusted> {
         }
     }
     Err(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_package_is_not_called_damaged() {
+        let hint = |source| Error::Unproven { repo: "r".into(), file: "f".into(), source }.hint().unwrap();
+        assert!(hint(Unproven::NoPayloadDigest).contains("before 4.14"));
+        assert!(hint(Unproven::Payload).contains("damaged"));
+    }
 }
