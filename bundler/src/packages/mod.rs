@@ -7,6 +7,7 @@ pub mod baseline;
 pub mod deb;
 pub mod decide;
 pub mod openpgp;
+mod pattern;
 pub mod proof;
 pub mod provider;
 pub mod rpm;

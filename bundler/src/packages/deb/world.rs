@@ -8,6 +8,7 @@
 mod answers;
 
 use super::relation::{Target, alternatives, groups};
+use crate::packages::pattern::matches;
 use crate::packages::provider::{Clash, Need, PackageId};
 use crate::packages::version::{Relation, deb};
 use hashbrown::{HashMap, HashSet};
@@ -423,15 +424,4 @@ fn lines(text: &str) -> (&str, &str) {
 /// The relation field `tag` of a record.
 fn field(record: &str, tag: char) -> Option<&str> {
     record.split('\n').skip(1).find_map(|line| line.strip_prefix(tag))
-}
-
-/// Names with `*` for any run of characters.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((front, mut rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(front) else { return false };
-    while let Some((middle, after)) = rest.split_once('*') {
-        let Some(at) = name.find(middle) else { return false };
-        (name, rest) = (&name[at + middle.len()..], after);
-    }
-    name.ends_with(rest)
 }
