@@ -9,7 +9,8 @@ use crate::run::{Outcome, Step};
 use eggo_terminal::Report;
 use std::time::Duration;
 
-const SECONDS: u64 = 300;
+/// A kubelet gives up on a sandbox that hangs after four minutes, and makes another one: that fits in.
+const SECONDS: u64 = 600;
 
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     let manifests = manifests(cluster).await.map_err(PhaseError::Whole)?;
