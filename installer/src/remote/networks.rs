@@ -17,7 +17,7 @@ pub fn note() -> String {
     let noted = noted();
     let settle = settle(&format!("{noted}.new"));
     format!(
-        "[ -e {noted} ] || {{ mkdir -p {KEPT}; {{ ls /sys/class/net 2>/dev/null | sed 's/^/link /'\n\
+        "[ -e {noted} ] || {{ mkdir -p {KEPT}; {{ sed -n 's/^ *\\([^ :]*\\):.*/link \\1/p' /proc/net/dev | sort\n\
          ls /run/netns 2>/dev/null | sed 's/^/netns /'\n\
          if [ -n \"$(ls -A /var/lib/cni 2>/dev/null)\" ]; then echo data; fi\n\
          for t in iptables ip6tables; do if command -v $t-save >/dev/null; then $t-save 2>/dev/null || :; fi; done | \
@@ -73,12 +73,12 @@ mod tests {
     /// Runs a script on a node with such links (as `ip` tells them), name spaces and chains; what `ip` was told.
     fn run(folder: &Path, links: &[&str], spaces: &[&str], chains: &str, script: &str) -> (bool, String) {
         let at = |name: &str| folder.join(name).display().to_string();
-        for (name, names) in [("net", links), ("netns", spaces)] {
-            let _ = std::fs::remove_dir_all(at(name));
-            for one in names {
-                let one = one.split(['@', ':', ' ']).next().unwrap();
-                std::fs::create_dir_all(format!("{}/{one}", at(name))).unwrap();
-            }
+        let name = |link: &&str| link.split(['@', ':', ' ']).next().unwrap().to_string();
+        let devices: String = links.iter().map(|link| format!("{:>6}: 0 0\n", name(link))).collect();
+        std::fs::write(at("devices"), format!("Inter-| Receive\n face |bytes\n{devices}")).unwrap();
+        let _ = std::fs::remove_dir_all(at("netns"));
+        for space in spaces {
+            std::fs::create_dir_all(format!("{}/{}", at("netns"), name(space))).unwrap();
         }
         let told: String = links.iter().map(|link| format!("3: {link} link/ether 52:8c\n")).collect();
         let spaces: String = spaces.iter().map(|name| format!("{name} (id: 0)\n")).collect();
@@ -92,7 +92,7 @@ mod tests {
         );
         let script = script.replace("iptables ip6tables", "x").replace("$t-save", "tables");
         let script = script.replace(KEPT, &at("kept")).replace("/var/lib/cni", &at("cni"));
-        let script = script.replace("/sys/class/net", &at("net")).replace("/run/netns", &at("netns"));
+        let script = script.replace("/proc/net/dev", &at("devices")).replace("/run/netns", &at("netns"));
         let output =
             Command::new("sh").args(["-c", &format!("set -eu\n{fakes}\n{script}")]).output().unwrap();
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
