@@ -24,11 +24,13 @@ impl Moments {
     }
 }
 
-/// Every file that an install may touch with its digest, and what else it changes.
+/// Every file that an install may touch with its digest, and what else it changes. Of the settings that were noted,
+/// hosts have one in common, and the other may have changed it.
 fn picture(host: &Host) -> String {
     host.exec(
         "find /etc /usr/local /var/lib/eggo -xdev -type f ! -path /var/lib/eggo/mark ! -name '*-' \
-         ! -path '/etc/ld.so.cache' ! -path '/etc/.pwd.lock' -print0 | sort -z | xargs -0 sha256sum\n\
+         ! -path '/etc/ld.so.cache' ! -path '/etc/.pwd.lock' ! -path /var/lib/eggo/kept/sysctl -print0 | sort -z | xargs -0 sha256sum\n\
+         grep -v '^vm.swappiness' /var/lib/eggo/kept/sysctl || :\n\
          hostname; if command -v dpkg-query >/dev/null; then dpkg-query -W; else rpm -qa | sort; fi\n\
          sysctl net.ipv4.ip_forward; systemctl is-active eggo-demo.service || :",
     )
