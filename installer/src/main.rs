@@ -1,3 +1,7 @@
+//! Installs a bundle inside the air gap: the program over `eggo-deploy`.
+
+mod cli;
+
 fn main() -> std::process::ExitCode {
-    eggo_install::cli::main()
+    cli::main()
 }

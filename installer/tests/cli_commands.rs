@@ -164,7 +164,7 @@ fn what_is_not_there_is_told_before_anybody_is_asked() {
 
     // There is one now, as far as this machine knows.
     let text = std::fs::read(folder.path().join("d.yaml")).unwrap();
-    let config = eggo_install::config::parse("d.yaml", &text).unwrap().config;
+    let config = eggo_deploy::config::parse("d.yaml", &text).unwrap().config;
     std::fs::create_dir_all(folder.path().join("state/k8s-cluster")).unwrap();
     let known = serde_json::to_vec(&config).unwrap();
     std::fs::write(folder.path().join("state/k8s-cluster/config.json"), known).unwrap();
@@ -220,7 +220,7 @@ fn a_node_that_does_not_answer_is_not_deleted() {
     let text = std::fs::read_to_string(&path).unwrap().replace("port: 22,", &format!("port: {closed},"));
     assert!(text.contains(&closed.to_string()), "{text}");
     std::fs::write(&path, &text).unwrap();
-    let config = eggo_install::config::parse("d.yaml", text.as_bytes()).unwrap().config;
+    let config = eggo_deploy::config::parse("d.yaml", text.as_bytes()).unwrap().config;
     let state = folder.path().join("state/k8s-cluster");
     std::fs::create_dir_all(&state).unwrap();
     let known = serde_json::to_vec(&config).unwrap();

@@ -1,7 +1,7 @@
 //! Three masters with stacked etcd behind nginx: one dies and comes back; certificates are renewed, a
 //! worker joins and leaves, a master leaves, and the programs are upgraded, while the API answers.
 
-use eggo_install::pki::{AuthorityName, Folder, Names, Profile, Usage};
+use eggo_deploy::pki::{AuthorityName, Folder, Names, Profile, Usage};
 use eggo_tests::lab::{Kind, Lab};
 use eggo_tests::site::{PROGRAMS, Place, Release, Site, run, succeed};
 use jiff::{SignedDuration, Timestamp};

@@ -2,14 +2,14 @@
 //! a network without an outside, and everything that can break on the way.
 
 use eggo_bundles::{Bundle, TrustedKeys};
-use eggo_install::config::{self, Config, Secret};
-use eggo_install::content::Content;
-use eggo_install::events::{Event, Sink};
-use eggo_install::operation::{self, Access, CleanupRequest, Confirm, InstallRequest, Options, Prompts};
-use eggo_install::phases::Selection;
-use eggo_install::plan::Plan;
-use eggo_install::preflight::{Check, Verdict};
-use eggo_install::ssh::HostKeys;
+use eggo_deploy::config::{self, Config, Secret};
+use eggo_deploy::content::Content;
+use eggo_deploy::events::{Event, Sink};
+use eggo_deploy::operation::{self, Access, CleanupRequest, Confirm, InstallRequest, Options, Prompts};
+use eggo_deploy::phases::Selection;
+use eggo_deploy::plan::Plan;
+use eggo_deploy::preflight::{Check, Verdict};
+use eggo_deploy::ssh::HostKeys;
 use eggo_terminal::Report;
 use eggo_tests::lab::{Host, Kind, Lab};
 use eggo_tests::parcel::Parcel;
@@ -93,7 +93,7 @@ impl Site {
             source: Arc::new(content),
             state: self.state.path().join("demo"),
             options: Options {
-                ignore: eggo_install::preflight::parse_checks(ignore).unwrap(),
+                ignore: eggo_deploy::preflight::parse_checks(ignore).unwrap(),
                 selection: Selection { only: PHASES.map(String::from).into(), ..Selection::default() },
                 ..Options::default()
             },
@@ -120,7 +120,7 @@ impl Site {
             access: self.access(&config),
             config,
             state: self.state.path().join("demo"),
-            options: eggo_install::cleanup::Options::default(),
+            options: eggo_deploy::cleanup::Options::default(),
             events: Arc::new(Heard::default()),
         };
         operation::cleanup(request).await

@@ -4,7 +4,7 @@
 //! `UPDATE_DOCS=1` writes pages and schemas anew.
 
 use eggo_bundle::manifest::{self, Manifest};
-use eggo_install::config;
+use eggo_deploy::config;
 use eggo_yaml::{Key, Shape};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -109,14 +109,13 @@ fn files_that_come_with_the_programs_obey_the_schemas() {
     manifests.push(project().join("bundler/src/cli/init.yaml"));
     let mut deploys = yaml_files("manifests/deploy");
     let generations = ["first", "second", "third"];
-    deploys.extend(
-        generations.map(|name| project().join(format!("installer/tests/fixtures/deploy/{name}.yaml"))),
-    );
+    deploys
+        .extend(generations.map(|name| project().join(format!("deploy/tests/fixtures/deploy/{name}.yaml"))));
     for (schema, files) in [(SCHEMAS[0].0, manifests), (SCHEMAS[1].0, deploys)] {
         let run = python(schema, &files);
         assert!(run.status.success(), "{schema}: {}", String::from_utf8_lossy(&run.stderr));
     }
-    let misspelt = project().join("installer/tests/fixtures/deploy/wrong.yaml");
+    let misspelt = project().join("deploy/tests/fixtures/deploy/wrong.yaml");
     assert!(!python(SCHEMAS[1].0, &[misspelt]).status.success(), "a wrong file is refused");
 }
 

@@ -2,9 +2,9 @@
 //! never taken from the command line.
 
 use super::output;
-use crate::config::{Config, Secret};
-use crate::operation::{Access, Prompts};
-use crate::ssh::{HostKeys, UnknownKey, UnknownKeys};
+use eggo_deploy::config::{Config, Secret};
+use eggo_deploy::operation::{Access, Prompts};
+use eggo_deploy::ssh::{HostKeys, UnknownKey, UnknownKeys};
 use eggo_terminal::Report;
 use futures::future::BoxFuture;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};

@@ -1,9 +1,9 @@
 //! The bundle and the keys that may sign it, as commands take them.
 
 use super::output;
-use crate::config::Config;
-use crate::content::{Content, Tarballs};
 use eggo_bundles::{Bundle, TrustedKeys, Verified};
+use eggo_deploy::config::Config;
+use eggo_deploy::content::{Content, Tarballs};
 use eggo_terminal::{Exit, Report};
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 
 use super::life::LifeArgs;
 use super::{Format, Global, output, runtime};
-use crate::cluster::certs::WARN_DAYS;
-use crate::operation;
 use clap::Subcommand;
+use eggo_deploy::cluster::certs::WARN_DAYS;
+use eggo_deploy::operation;
 use eggo_terminal::{Report, Table};
 
 /// Show or renew the cluster's certificates.

@@ -1,8 +1,8 @@
 //! `eggo-install check`
 
 use super::{Format, Global, install, output, runtime};
-use crate::operation;
-use crate::preflight::Check;
+use eggo_deploy::operation;
+use eggo_deploy::preflight::{Check, Verdict};
 use eggo_terminal::{Report, Table};
 
 /// Check whether the nodes are fit: every check on every node, one table; changes nothing.
@@ -33,8 +33,17 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         Format::Table if verdict.findings.is_empty() => {
             output::text_out(&format!("all {} nodes are fit\n", verdict.nodes))?;
         }
-        Format::Table => output::text_out(&verdict.table().to_string())?,
+        Format::Table => output::text_out(&table(&verdict).to_string())?,
     }
     // The table has said what is wrong with which node.
     verdict.decide().map_err(|unfit| Report { notes: Vec::new(), ..unfit.into() })
+}
+
+/// One line per finding, errors first.
+fn table(verdict: &Verdict) -> Table {
+    let mut table = Table::new(["NODE", "CHECK", "LEVEL", "FOUND"]);
+    for finding in &verdict.findings {
+        table.row([&finding.node, finding.check.as_str(), finding.level.as_str(), &finding.message]);
+    }
+    table
 }

@@ -3,8 +3,8 @@
 use super::access::confirm;
 use super::life::LifeArgs;
 use super::{Global, output, runtime};
-use crate::cluster::delete::Options;
-use crate::operation;
+use eggo_deploy::cluster::delete::Options;
+use eggo_deploy::operation;
 use eggo_terminal::Report;
 use std::time::Duration;
 

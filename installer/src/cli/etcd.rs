@@ -3,8 +3,8 @@
 use super::access::confirm;
 use super::life::LifeArgs;
 use super::{Format, Global, output, runtime};
-use crate::operation;
 use clap::Subcommand;
+use eggo_deploy::operation;
 use eggo_terminal::{Report, Size};
 use serde_json::json;
 use std::path::PathBuf;

@@ -3,11 +3,11 @@
 use super::access::AccessArgs;
 use super::input::ConfigArgs;
 use super::{Format, Global, output, runtime, view};
-use crate::config::Host;
-use crate::facts::Facts;
-use crate::facts::baseline::Baseline;
-use crate::operation;
-use crate::phases::PhaseError;
+use eggo_deploy::config::Host;
+use eggo_deploy::facts::Facts;
+use eggo_deploy::facts::baseline::Baseline;
+use eggo_deploy::operation;
+use eggo_deploy::phases::PhaseError;
 use eggo_terminal::{Report, Size, Table};
 
 /// Show what the nodes are like: arch, system, package manager, memory, disks, clock.

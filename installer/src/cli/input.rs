@@ -1,7 +1,7 @@
 //! deploy.yaml, as most commands take it.
 
 use super::output;
-use crate::config::{self, Loaded};
+use eggo_deploy::config::{self, Loaded};
 use eggo_terminal::Report;
 use eggo_yaml::Problems;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! `eggo-install join`
 
 use super::{Global, install, output};
-use crate::operation::kept;
+use eggo_deploy::operation::kept;
 use eggo_terminal::Report;
 
 /// Join the nodes that deploy.yaml has and the cluster has not.

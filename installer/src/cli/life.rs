@@ -4,7 +4,7 @@ use super::access::AccessArgs;
 use super::input::ConfigArgs;
 use super::state::StateArgs;
 use super::{Format, Global, view};
-use crate::operation::LifeRequest;
+use eggo_deploy::operation::LifeRequest;
 use eggo_terminal::Report;
 use std::sync::Arc;
 

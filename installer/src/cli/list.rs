@@ -2,8 +2,8 @@
 
 use super::state::StateArgs;
 use super::{Format, Global, output};
-use crate::operation::kept;
 use eggo_bundles::Role;
+use eggo_deploy::operation::kept;
 use eggo_terminal::{Report, Table};
 
 /// List the clusters that were installed from this machine.

@@ -4,9 +4,9 @@ use super::access::AccessArgs;
 use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
 use super::{Format, Global, output, runtime, view};
-use crate::operation;
-use crate::plan::{self, NodePlan, Options, Plan};
 use eggo_bundles::Kind;
+use eggo_deploy::operation;
+use eggo_deploy::plan::{self, NodePlan, Options, Plan};
 use eggo_terminal::{Count, Report, Size, Table};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! `eggo-install schema`
 
 use super::output;
-use crate::config::KEYS;
+use eggo_deploy::config::KEYS;
 use eggo_terminal::Report;
 
 /// Print a JSON schema of deploy.yaml for editors.

@@ -1,6 +1,6 @@
 //! The state folder, as commands take it.
 
-use crate::config::Config;
+use eggo_deploy::config::Config;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, clap::Args)]

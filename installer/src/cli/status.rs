@@ -2,8 +2,8 @@
 
 use super::life::LifeArgs;
 use super::{Format, Global, output, runtime};
-use crate::cluster::status::{Member, Status};
-use crate::operation;
+use eggo_deploy::cluster::status::{Member, Status};
+use eggo_deploy::operation;
 use eggo_terminal::{Count, Exit, Report, Table};
 
 /// Show how the cluster is: nodes, components, etcd, certificates, what differs from deploy.yaml.

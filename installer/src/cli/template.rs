@@ -1,8 +1,8 @@
 //! `eggo-install template`
 
 use super::output;
-use crate::config::{HostWord, RuntimeKind, Template, defaults};
 use eggo_bundles::Arch;
+use eggo_deploy::config::{HostWord, RuntimeKind, Template, defaults};
 use eggo_terminal::Report;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -97,7 +97,8 @@ pub fn run(args: Args) -> Result<(), Report> {
     }
     .to_string();
     // What it writes is accepted, or it says why not instead of writing it.
-    crate::config::parse("the template", text.as_bytes()).map_err(crate::config::LoadError::from)?;
+    eggo_deploy::config::parse("the template", text.as_bytes())
+        .map_err(eggo_deploy::config::LoadError::from)?;
     match args.file {
         None => output::text_out(&text),
         Some(path) => write(&path, &text, args.force),

@@ -2,8 +2,8 @@
 
 use super::access::can_ask;
 use super::{Format, Global, install, output, runtime};
-use crate::cluster::upgrade::Options;
-use crate::operation;
+use eggo_deploy::cluster::upgrade::Options;
+use eggo_deploy::operation;
 use eggo_terminal::Report;
 use serde_json::json;
 

@@ -2,9 +2,9 @@
 
 use super::input::ConfigArgs;
 use super::{Format, Global, output};
-use crate::config::{self, Config, LoadError, Loaded};
-use crate::operation::unreadable_key;
 use eggo_bundles::Role;
+use eggo_deploy::config::{self, Config, LoadError, Loaded};
+use eggo_deploy::operation::unreadable_key;
 use eggo_terminal::{Count, Report};
 use eggo_yaml::{Problem, Problems};
 use serde_json::{Value, json};

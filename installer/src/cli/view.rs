@@ -4,7 +4,7 @@
 //! JSON on stdout.
 
 use super::{Format, output};
-use crate::events::{Event, Sink, Underway};
+use eggo_deploy::events::{Event, Sink, Underway};
 use eggo_terminal::{Rate, Size};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::HashMap;

@@ -1,0 +1,269 @@
+//! What every phase of the cluster works on.
+
+use super::deploy::certificates;
+use super::kubectl::Kubectl;
+use super::probe::{self, Probe};
+use crate::config::{self, Config};
+use crate::home;
+use crate::pki::table::{Holder, Subject};
+use crate::pki::{AuthorityName, Folder, Leaf, Names, Row, folder::Reuse, table};
+use crate::remote::Host;
+use crate::run::{Named, Run};
+use eggo_bundles::{Arch, Role};
+use eggo_errors::Report;
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::OnceCell;
+use zeroize::Zeroizing;
+
+/// What the bundle has for the cluster itself: manifests, scripts, the names of images.
+pub trait Shelf: Send + Sync {
+    /// The manifest `name` of the addons.
+    fn addon(&self, name: &str) -> Result<Option<String>, Report>;
+    /// The file `name`, as a node of this arch gets it.
+    fn file(&self, name: &str, arch: Arch) -> Result<Option<Vec<u8>>, Report>;
+    /// The references of all images.
+    fn images(&self) -> Vec<String>;
+}
+
+/// No bundle is at hand.
+pub struct Bare;
+
+impl Shelf for Bare {
+    fn addon(&self, _name: &str) -> Result<Option<String>, Report> {
+        Ok(None)
+    }
+
+    fn file(&self, _name: &str, _arch: Arch) -> Result<Option<Vec<u8>>, Report> {
+        Ok(None)
+    }
+
+    fn images(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A node of the cluster and the way to it.
+pub struct Node {
+    pub host: config::Host,
+    pub remote: Arc<dyn Host>,
+    probe: OnceCell<Probe>,
+}
+
+pub struct Cluster {
+    pub config: Arc<Config>,
+    pub nodes: Vec<Node>,
+    pub run: Arc<Run>,
+    pub shelf: Arc<dyn Shelf>,
+    /// The cluster's folder on the control machine.
+    pub state: PathBuf,
+    pki: OnceLock<Folder>,
+}
+
+impl Node {
+    pub fn new(host: config::Host, remote: Arc<dyn Host>) -> Self {
+        Self { host, remote, probe: OnceCell::new() }
+    }
+
+    /// What the node has. Asked once: after its content is installed.
+    pub async fn probe(&self, config: &Config) -> Result<&Probe, Report> {
+        let asked = self.probe.get_or_try_init(|| async {
+            let output = self.remote.run(probe::command(config)).await?;
+            Ok::<_, Report>(Probe::parse(&output.text()))
+        });
+        asked.await
+    }
+}
+
+impl Named for Node {
+    fn name(&self) -> &str {
+        &self.host.name
+    }
+}
+
+impl Cluster {
+    pub fn new(
+        config: Arc<Config>,
+        nodes: Vec<Node>,
+        run: Arc<Run>,
+        shelf: Arc<dyn Shelf>,
+        state: PathBuf,
+    ) -> Self {
+        Self { config, nodes, run, shelf, state, pki: OnceLock::new() }
+    }
+
+    /// The same cluster with another config: nodes that it does not have are left out.
+    pub fn with_config(&self, config: Arc<Config>) -> Self {
+        let nodes = self.nodes.iter().filter_map(|node| {
+            let host = config.hosts.iter().find(|host| host.name == node.host.name)?;
+            Some(Node::new(host.clone(), node.remote.clone()))
+        });
+        let nodes = nodes.collect();
+        Self::new(config.clone(), nodes, self.run.clone(), self.shelf.clone(), self.state.clone())
+    }
+
+    /// The same cluster, whose nodes are looked at anew: their programs have changed.
+    pub fn afresh(&self) -> Self {
+        self.with_config(self.config.clone())
+    }
+
+    /// The nodes with a role, in the order of deploy.yaml.
+    pub fn with_role(&self, role: Role) -> Vec<&Node> {
+        self.nodes.iter().filter(|node| node.host.has(role)).collect()
+    }
+
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.host.name == name)
+    }
+
+    /// The certificates; made on first use as long as no node can have any of them.
+    pub fn pki(&self) -> Result<&Folder, Report> {
+        if let Some(folder) = self.pki.get() {
+            return Ok(folder);
+        }
+        let (root, now) = (self.state.join("pki"), Timestamp::now());
+        let folder = match certificates::are_made(&self.state) {
+            true => Folder::open(&root, now)?,
+            false => {
+                let external = self.config.external_ca.as_deref().map(home::expand);
+                Folder::prepare(&root, external.as_deref(), now)?
+            }
+        };
+        Ok(self.pki.get_or_init(|| folder))
+    }
+
+    /// As [`Cluster::with_role`], without those that have failed in this run.
+    pub fn standing(&self, role: Role) -> impl Iterator<Item = &Node> {
+        let nodes = self.nodes.iter().filter(move |node| node.host.has(role));
+        nodes.filter(|node| !self.run.has_failed(&node.host.name))
+    }
+
+    /// kubectl on the first master that has not failed.
+    pub async fn kubectl(&self) -> Result<Kubectl<'_>, Report> {
+        let master = self.standing(Role::Master).next();
+        let master = master.ok_or_else(|| Report::new("no master is left to talk to the API"))?;
+        self.kubectl_on(master).await
+    }
+
+    pub async fn kubectl_on<'a>(&'a self, master: &'a Node) -> Result<Kubectl<'a>, Report> {
+        let probe = master.probe(&self.config).await?;
+        let program = require(master, probe, "kubectl", Role::Master)?;
+        let server = format!("https://{}:6443", super::flags::bracketed(&master.host));
+        Ok(Kubectl::new(&*master.remote, program, self.admin_kubeconfig(&server)?))
+    }
+
+    /// The administrator's kubeconfig for one server. It never lies on a node.
+    pub fn admin_kubeconfig(&self, server: &str) -> Result<Zeroizing<String>, Report> {
+        let leaf = self.pki()?.leaf(None, &self.admin_row(), Reuse::WhenGood, Timestamp::now())?;
+        self.kubeconfig(server, "kubernetes-admin", &leaf)
+    }
+
+    pub fn renew_admin(&self) -> Result<(), Report> {
+        self.pki()?.leaf(None, &self.admin_row(), Reuse::Never, Timestamp::now())?;
+        Ok(())
+    }
+
+    fn admin_row(&self) -> Row {
+        let api = self.api_names();
+        let ip = self.config.service.gateway;
+        table::rows(&Subject { name: "admin", ip, holds: &[Holder::Control], api: &api }).remove(0)
+    }
+
+    pub fn kubeconfig(&self, server: &str, user: &str, leaf: &Leaf) -> Result<Zeroizing<String>, Report> {
+        use super::files::kubeconfig::{Credentials, Kubeconfig};
+        let kubeconfig = Kubeconfig {
+            cluster: &self.config.cluster_id,
+            server,
+            authority: &self.pki()?.authority(AuthorityName::Cluster).pem,
+            user,
+            credentials: Credentials::Certificate(leaf),
+        };
+        Ok(kubeconfig.write())
+    }
+
+    /// `https://HOST:PORT` of the whole API, as the nodes and the administrator know it.
+    pub fn endpoint(&self) -> String {
+        format!("https://{}", self.config.api.endpoint)
+    }
+
+    pub fn api_names(&self) -> Names {
+        let config = &self.config;
+        let mut extra = Names { dns: config.api.sans.dns_names.clone(), ips: config.api.sans.ips.clone() };
+        if let Some(balancer) = config.load_balancer() {
+            extra.add(&balancer.ip.to_string());
+        }
+        // Pods reach the API there, whatever deploy.yaml calls the gateway.
+        extra.add(&config.service.api().to_string());
+        Names::of_api(&config.dns.domain, config.service.gateway, &config.api.endpoint.host, &extra)
+    }
+
+    /// The leaves that a node holds.
+    pub fn rows(&self, host: &config::Host) -> Vec<Row> {
+        let mut holds = Vec::new();
+        if host.has(Role::Master) {
+            holds.push(Holder::Master);
+            if self.config.dns.kind == config::DnsKind::Binary {
+                holds.push(Holder::Dns);
+            }
+        }
+        if host.has(Role::Etcd) {
+            holds.push(Holder::Etcd);
+        }
+        if host.has(Role::Worker) {
+            holds.push(Holder::Worker);
+            if !self.config.kubelet_serving {
+                holds.push(Holder::WorkerServing);
+            }
+        }
+        let api = self.api_names();
+        let mut rows = table::rows(&Subject { name: &host.name, ip: host.ip, holds: &holds, api: &api });
+        if self.config.etcd.external.is_some() {
+            rows.retain(|row| row.authority != AuthorityName::Etcd);
+        }
+        rows
+    }
+
+    /// One leaf of a node, made if need be.
+    pub fn leaf(&self, host: &config::Host, path: &str) -> Result<Leaf, Report> {
+        let row = self.rows(host).into_iter().find(|row| row.path == path);
+        let row = row.ok_or_else(|| {
+            Report::new(format!("{host}: no certificate `{path}` for its roles")).exit(eggo_errors::Exit::Bug)
+        })?;
+        Ok(self.pki()?.leaf(Some(&host.name), &row, Reuse::WhenGood, Timestamp::now())?)
+    }
+}
+
+/// Where a program lies on a node, or an error that says what the bundle lacks.
+pub fn require<'a>(node: &Node, probe: &'a Probe, program: &str, role: Role) -> Result<&'a str, Report> {
+    probe.path(program).ok_or_else(|| {
+        Report::new(format!("{}: `{program}` is not installed", node.host.name))
+            .hinted(format!("add a package or binary with `{program}` for the role `{role}` to the bundle"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Silent;
+    use crate::journal::Journal;
+
+    #[test]
+    fn the_api_s_certificate_holds_for_the_first_address_of_services() {
+        let names = |service: &str| {
+            let text = format!(
+                "masters: [{{name: m, ip: 192.168.7.1, arch: amd64}}]\n\
+                 workers: [{{name: w, ip: 192.168.7.2, arch: amd64}}]\n\
+                 install: {{package-source: {{type: bundle}}}}\n{service}"
+            );
+            let config = Arc::new(config::parse("d.yaml", text.as_bytes()).unwrap().config);
+            let folder = tempfile::tempdir().unwrap();
+            let run = Arc::new(Run::new(Journal::open(folder.path()).unwrap(), Arc::new(Silent)));
+            let cluster = Cluster::new(config, Vec::new(), run, Arc::new(Bare), folder.path().to_path_buf());
+            cluster.api_names().ips.iter().map(|ip| ip.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(""), "10.32.0.1 192.168.7.1");
+        assert_eq!(names("service: {gateway: 10.32.0.254}\n"), "10.32.0.254 192.168.7.1 10.32.0.1");
+        assert_eq!(names("service: {cidr: 10.96.0.0/12}\n"), "10.96.0.1 192.168.7.1");
+    }
+}

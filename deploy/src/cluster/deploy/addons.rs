@@ -1,0 +1,111 @@
+//! Addons: applied in order, each working before the next.
+
+use crate::cluster::Cluster;
+use crate::cluster::files::addons::{Object, objects, with_pod_network};
+use crate::cluster::kubectl::Kubectl;
+use crate::phases::PhaseError;
+use crate::remote::words;
+use crate::run::{Outcome, Step};
+use eggo_errors::Report;
+use std::time::Duration;
+
+/// A kubelet gives up on a sandbox that hangs after four minutes, and makes another one: that fits in.
+const SECONDS: u64 = 600;
+
+pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
+    let manifests = manifests(cluster).await.map_err(PhaseError::Whole)?;
+    if manifests.is_empty() {
+        return Ok(());
+    }
+    let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
+    for (name, text) in manifests {
+        apply(cluster, &kubectl, &name, &text).await.map_err(PhaseError::Whole)?;
+    }
+    Ok(())
+}
+
+/// The manifests with the cluster's pod network in them: the network's first, then the others as
+/// deploy.yaml lists them.
+async fn manifests(cluster: &Cluster) -> Result<Vec<(String, String)>, Report> {
+    let config = &cluster.config;
+    let mut found: Vec<(String, String)> = Vec::new();
+    if let Some(path) = config.network.plugin_args.get("NetworkYamlPath") {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let text = match cluster.shelf.addon(name)? {
+            Some(text) => text,
+            None => on_master(cluster, path).await?,
+        };
+        found.push((name.to_string(), text));
+    }
+    for addon in &config.addons {
+        if found.iter().any(|(name, _)| *name == addon.name) {
+            continue;
+        }
+        let text = cluster.shelf.addon(&addon.name)?.ok_or_else(|| {
+            Report::new(format!("the addon `{}` is not in the bundle", addon.name))
+                .note(format!("named in deploy.yaml line {}", addon.line))
+        })?;
+        found.push((addon.name.clone(), text));
+    }
+    for (_, text) in &mut found {
+        *text = with_pod_network(text, &config.network.pod_cidr);
+    }
+    Ok(found)
+}
+
+/// A manifest that lies on the first master.
+async fn on_master(cluster: &Cluster, path: &str) -> Result<String, Report> {
+    let masters = cluster.with_role(eggo_bundles::Role::Master);
+    let first = masters.first().ok_or_else(|| Report::new("there is no master"))?;
+    let bytes = first.remote.read_file(path).await?.ok_or_else(|| {
+        Report::new(format!("`{path}` is neither an addon of the bundle nor a file on {}", first.host.name))
+            .note("named by `NetworkYamlPath` in `network.plugin-args`")
+    })?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| Report::new(format!("`{path}` is not UTF-8")))
+}
+
+async fn apply(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str, text: &str) -> Result<(), Report> {
+    let objects = objects(name, text).map_err(|problems| Report::new(problems.to_string()))?;
+    let step = Step::new(format!("addon/{name}"), format!("apply {name}")).fingerprint_of([text]).always();
+    let work = || async {
+        let changed = apply_twice(kubectl, name, text, &objects).await?;
+        let waits: Vec<String> = objects
+            .iter()
+            .filter_map(|object| object.wait(SECONDS))
+            .map(|list| format!("kubectl {}", words(list)))
+            .collect();
+        if !waits.is_empty() {
+            let title = format!("wait for {name}");
+            let limit = Duration::from_secs(SECONDS * waits.len() as u64 + 60);
+            let command = kubectl.script(title, &waits.join("\n"), b"").timeout(limit);
+            kubectl.host().run(command).await?;
+        }
+        Ok(Outcome::changed_if(changed))
+    };
+    cluster.run.step(kubectl.host().name(), step, work).await?;
+    Ok(())
+}
+
+/// Objects of a kind that the same manifest defines are refused until that definition is
+/// established; the second time they are taken.
+async fn apply_twice(
+    kubectl: &Kubectl<'_>,
+    name: &str,
+    text: &str,
+    objects: &[Object],
+) -> Result<bool, Report> {
+    let title = format!("apply {name}");
+    let definitions: Vec<String> = objects
+        .iter()
+        .filter(|object| object.kind == "CustomResourceDefinition")
+        .filter_map(|object| object.wait(60))
+        .map(|list| format!("kubectl {} >/dev/null", words(list)))
+        .collect();
+    match kubectl.apply(&title, text.as_bytes()).await {
+        Err(_) if !definitions.is_empty() => {
+            kubectl.run("wait for the new kinds", &definitions.join("\n")).await?;
+            kubectl.apply(&title, text.as_bytes()).await
+        }
+        result => result,
+    }
+}

@@ -1,0 +1,249 @@
+//! etcd: members one by one, each healthy before the next.
+
+use super::failed_on;
+use crate::cluster::context::{Node, require};
+use crate::cluster::files::{etcd as files, unit};
+use crate::cluster::flags::{Scope, client_url, peer_url};
+use crate::cluster::kubectl::until;
+use crate::cluster::service::Service;
+use crate::cluster::{Cluster, paths};
+use crate::config::{self, Component};
+use crate::journal::Undo;
+use crate::phases::PhaseError;
+use crate::pki::AuthorityName;
+use crate::remote::{Command, RemoteFile, quote};
+use crate::run::{Outcome, Step};
+use eggo_bundles::Role;
+use eggo_errors::Report;
+use serde_json::Value;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+/// The member on the same node.
+pub const LOCAL: &str = "https://127.0.0.1:2379";
+
+pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
+    let members = in_order(cluster).await.map_err(PhaseError::Whole)?;
+    wake(cluster, &members).await?;
+    let mut with_data = 0;
+    for node in &members {
+        with_data += usize::from(node.probe(&cluster.config).await.map_err(PhaseError::Whole)?.etcd_data);
+    }
+    if with_data > 0 && with_data < members.len() {
+        // Members are about to be added to a cluster that holds something.
+        crate::cluster::etcd_data::backup_before(cluster, "join").await.map_err(PhaseError::Whole)?;
+    }
+    for (index, node) in members.iter().enumerate() {
+        let before = &members[..index];
+        start(cluster, node, before)
+            .await
+            .map_err(|report| failed_on(&cluster.run, &node.host.name, report))?;
+    }
+    Ok(())
+}
+
+/// Members that have data come first, whatever place deploy.yaml gives to the new ones.
+async fn in_order(cluster: &Cluster) -> Result<Vec<&Node>, Report> {
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for node in cluster.with_role(Role::Etcd) {
+        let list = if node.probe(&cluster.config).await?.etcd_data { &mut old } else { &mut new };
+        list.push(node);
+    }
+    old.extend(new);
+    Ok(old)
+}
+
+/// Members that have data need each other to start: after a power cut none comes up alone.
+async fn wake(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
+    let all = futures::future::join_all(members.iter().map(|node| async {
+        if node.probe(&cluster.config).await?.etcd_data {
+            let script = "systemctl -q is-active etcd || systemctl start --no-block etcd 2>/dev/null || :";
+            node.remote.run(Command::sh("wake etcd", script)).await?;
+        }
+        Ok::<_, Report>(())
+    }));
+    all.await.into_iter().collect::<Result<Vec<_>, _>>().map_err(PhaseError::Whole)?;
+    Ok(())
+}
+
+/// Starts one member. `before` are the members that are there already.
+pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(), Report> {
+    let probe = node.probe(&cluster.config).await?;
+    let program = require(node, probe, "etcd", Role::Etcd)?;
+    require(node, probe, "etcdctl", Role::Etcd)?;
+    if !probe.etcd_data {
+        introduce(cluster, node, before).await?;
+    }
+    let scope = Scope {
+        config: &cluster.config,
+        host: &node.host,
+        version: probe.version("etcd").unwrap_or(crate::cluster::version::Version::new(0, 0, 0)),
+        probe,
+    };
+    Service {
+        unit: Some(unit::write(Component::Etcd, program, &scope)),
+        files: certificates(cluster, &node.host)?,
+        depends: scope.version.to_string(),
+        before: format!("mkdir -p -m 0700 {}", paths::ETCD_DATA),
+        works: Some(format!("{} endpoint health", etcdctl(LOCAL))),
+        limit: LIMIT,
+        undo: ["", ".before-restore", ".new", ".restoring", ".abandoned"]
+            .map(|beside| Undo::tree(format!("{}{beside}", paths::ETCD_DATA)))
+            .into(),
+        ..Service::new("etcd")
+    }
+    .ensure(&cluster.run, node)
+    .await?;
+    Ok(())
+}
+
+/// Starts a member that is there already, in its present form. One without its data would begin a cluster
+/// of its own.
+pub async fn again(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    if !node.probe(&cluster.config).await?.etcd_data {
+        return Err(Report::new(format!("{}: its etcd has no data", node.host.name))
+            .hinted("install or `join` once more with the bundle: that makes it a member again"));
+    }
+    start(cluster, node, &[]).await
+}
+
+/// Tells a member without data how to begin, and the others that it comes.
+async fn introduce(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(), Report> {
+    let step = Step::new("etcd/member", "introduce the etcd member")
+        // Undone last first.
+        .undo(Undo::Folder { path: "/etc/etcd".into() })
+        .undo(Undo::file(paths::ETCD_CONFIG))
+        .always();
+    let work = || async {
+        let own = format!("{}={}", node.host.name, peer_url(&node.host));
+        let text = match before.first() {
+            None => files::environment(&cluster.config, &[own], files::Beginning::New),
+            Some(first) => {
+                let mut cluster_urls = add(first, node).await?;
+                cluster_urls.push(own);
+                files::environment(&cluster.config, &cluster_urls, files::Beginning::Existing)
+            }
+        };
+        node.remote.write_file(RemoteFile::new(paths::ETCD_CONFIG, text)).await?;
+        Ok(Outcome::Changed)
+    };
+    cluster.run.step(&node.host.name, step, work).await?;
+    Ok(())
+}
+
+/// Makes `node` a member, by way of `first`; returns `NAME=URL` of the others.
+async fn add(first: &Node, node: &Node) -> Result<Vec<String>, Report> {
+    let url = peer_url(&node.host);
+    let known = members(first).await?;
+    let listed = known.iter().find(|member| member.peer_urls.contains(&url));
+    // It was a member once and has lost its data: it comes back as a new one.
+    if let Some(lost) = listed.filter(|member| member.started()) {
+        remove(first, lost).await?;
+    }
+    if listed.is_none_or(Member::started) {
+        let add =
+            format!("{} member add {} --peer-urls={}", etcdctl(LOCAL), quote(&node.host.name), quote(&url));
+        first.remote.run(Command::sh("add the etcd member", until(&add, LIMIT)).once()).await?;
+    }
+    let others = known.iter().filter(|member| !member.peer_urls.contains(&url));
+    Ok(others
+        .flat_map(|member| member.peer_urls.iter().map(|url| format!("{}={url}", member.name)))
+        .collect())
+}
+
+/// A member as etcd lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    pub id: u64,
+    /// Empty until it has started for the first time.
+    pub name: String,
+    pub peer_urls: Vec<String>,
+}
+
+impl Member {
+    fn started(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+/// The members, as the one on `node` knows them.
+pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
+    let script = until(&format!("{} member list -w json", etcdctl(LOCAL)), LIMIT);
+    let output = node.remote.run(Command::sh("list the etcd members", script)).await?;
+    parse_members(&output.text())
+        .ok_or_else(|| Report::new(format!("{}: etcd does not tell its members", node.host.name)))
+}
+
+fn parse_members(text: &str) -> Option<Vec<Member>> {
+    // Warnings may come before the list, and they are JSON too.
+    let values = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let list = values.filter_map(|value| value["members"].as_array().cloned()).next()?;
+    let members = list
+        .iter()
+        .filter_map(|member| {
+            let urls = member["peerURLs"].as_array().into_iter().flatten();
+            Some(Member {
+                id: member["ID"].as_u64()?,
+                name: member["name"].as_str().unwrap_or_default().to_string(),
+                peer_urls: urls.filter_map(Value::as_str).map(str::to_string).collect(),
+            })
+        })
+        .collect();
+    Some(members)
+}
+
+/// Takes a member out, by way of the one on `node`.
+pub async fn remove(node: &Node, member: &Member) -> Result<(), Report> {
+    let script = format!("{} member remove {:x}", etcdctl(LOCAL), member.id);
+    node.remote.run(Command::sh("remove the etcd member", script).once()).await?;
+    Ok(())
+}
+
+/// Whether the member on `node` is well, asked there by `endpoint`; none if the node was not reached.
+pub async fn is_healthy(node: &Node, endpoint: &str) -> Option<bool> {
+    let script = format!("{} endpoint health >/dev/null 2>&1", etcdctl(endpoint));
+    let command = Command::sh("ask etcd for its health", script).unchecked();
+    node.remote.run(command).await.ok().map(|output| output.success())
+}
+
+/// etcdctl as the health checker, with the member's own certificate.
+pub fn etcdctl(endpoints: &str) -> String {
+    format!(
+        "ETCDCTL_API=3 etcdctl --endpoints={endpoints} --command-timeout=5s --cacert={} --cert={} --key={}",
+        paths::pki("etcd/ca.crt"),
+        paths::pki("etcd/healthcheck-client.crt"),
+        paths::pki("etcd/healthcheck-client.key"),
+    )
+}
+
+/// All members' addresses for clients.
+pub fn endpoints(cluster: &Cluster) -> String {
+    let members = cluster.with_role(Role::Etcd);
+    members.iter().map(|node| client_url(&node.host)).collect::<Vec<_>>().join(",")
+}
+
+fn certificates(cluster: &Cluster, host: &config::Host) -> Result<Vec<RemoteFile>, Report> {
+    let authority = &cluster.pki()?.authority(AuthorityName::Etcd).pem;
+    let mut files = vec![RemoteFile::new(paths::pki("etcd/ca.crt"), authority.clone())];
+    for name in ["etcd/server", "etcd/peer", "etcd/healthcheck-client"] {
+        let leaf = cluster.leaf(host, name)?;
+        files.push(RemoteFile::new(paths::pki(&format!("{name}.crt")), leaf.certificate));
+        files.push(RemoteFile::new(paths::pki(&format!("{name}.key")), leaf.key.to_string()).secret());
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_member_list() {
+        let warning = r#"{"level":"warn","msg":"retrying of unary invoker failed"}"#;
+        assert_eq!(parse_members(warning), None);
+        let list = r#"{"header":{"cluster_id":1},"members":[{"ID":10276657743932975437,"name":"a","peerURLs":["https://10.0.0.1:2380"],"clientURLs":["https://10.0.0.1:2379"]},{"ID":5,"peerURLs":["https://10.0.0.2:2380"]}]}"#;
+        let found = parse_members(&format!("{warning}\n{list}\n")).unwrap();
+        assert_eq!(found[0].id, 10276657743932975437);
+        assert!(found[0].started() && !found[1].started());
+    }
+}

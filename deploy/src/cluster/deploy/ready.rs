@@ -1,0 +1,71 @@
+//! The end of a deploy: every node Ready.
+
+use crate::cluster::Cluster;
+use crate::config::DnsKind;
+use crate::phases::{Failure, PhaseError};
+use crate::remote::words;
+use eggo_bundles::Role;
+use eggo_errors::Report;
+use serde_json::Value;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
+    let workers = cluster.with_role(Role::Worker);
+    let names: Vec<&str> = workers
+        .iter()
+        .map(|node| node.host.name.as_str())
+        .filter(|name| !cluster.run.has_failed(name))
+        .collect();
+    wait(cluster, &names, LIMIT).await?;
+    if let DnsKind::Pod { .. } = cluster.config.dns.kind {
+        let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
+        let script = "kubectl -n kube-system rollout status deployment/coredns --timeout=300s";
+        kubectl.run("wait for coredns", script).await.map_err(PhaseError::Whole)?;
+    }
+    Ok(())
+}
+
+/// Waits until the nodes are Ready; says of each that is not what it lacks.
+pub async fn wait(cluster: &Cluster, names: &[&str], limit: Duration) -> Result<(), PhaseError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
+    let nodes = words(names);
+    // kubectl wait is told of every change; it does not ask again and again.
+    let script = format!(
+        "kubectl wait --for=condition=Ready --timeout={}s node {nodes} >/dev/null 2>&1 || :\n\
+         kubectl get nodes -o json",
+        limit.as_secs()
+    );
+    let command = kubectl.script("wait for the nodes", &script, b"").timeout(limit + Duration::from_secs(60));
+    let waits = cluster.run.waits_for(names.iter().copied(), "become Ready");
+    let output = kubectl.host().run(command).await?;
+    drop(waits);
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let mut failures = Vec::new();
+    for name in names {
+        let items = list["items"].as_array().into_iter().flatten();
+        let found = items.clone().find(|item| item["metadata"]["name"] == **name);
+        let conditions = found.and_then(|node| node["status"]["conditions"].as_array());
+        let ready = conditions.and_then(|list| list.iter().find(|entry| entry["type"] == "Ready"));
+        let report = match (found, ready) {
+            (None, _) => Report::new("it did not come to the cluster"),
+            (_, Some(condition)) if condition["status"] == "True" => continue,
+            (_, condition) => {
+                let message = condition.and_then(|condition| condition["message"].as_str());
+                Report::new("it is not Ready")
+                    .note(message.unwrap_or("its kubelet has not said why"))
+                    .note("`journalctl -u kubelet` there says more; `systemctl restart kubelet` may mend it")
+            }
+        };
+        failures.push(Failure { node: name.to_string(), report });
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    failures.iter().for_each(|failure| cluster.run.mark_failed(&failure.node));
+    Err(PhaseError::Nodes(failures))
+}

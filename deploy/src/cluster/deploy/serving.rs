@@ -1,0 +1,93 @@
+//! Serving certificates of the kubelets, when the cluster is to sign them. Nobody in the cluster approves
+//! them, new ones in place of old ones neither: every run does that, and `certs renew`.
+
+use super::requests::{SERVING, Verdict, judge_serving, others_wait, pending};
+use crate::cluster::Cluster;
+use crate::cluster::context::Node;
+use crate::cluster::kubectl::{Kubectl, until};
+use crate::events::Event;
+use crate::phases::PhaseError;
+use crate::remote::{Command, words};
+use eggo_bundles::Role;
+use eggo_errors::Report;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+pub const LIMIT: Duration = Duration::from_secs(120);
+const FILE: &str = "/var/lib/kubelet/pki/kubelet-server-current.pem";
+
+pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
+    approve_all(cluster, LIMIT).await.map_err(PhaseError::Whole)?;
+    let workers = cluster.with_role(Role::Worker);
+    super::on_each(&cluster.run, &workers, |node| Box::pin(has_certificate(cluster, node))).await
+}
+
+async fn has_certificate(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    let script = until(&format!("[ -s {FILE} ]"), LIMIT);
+    let title = "get the kubelet's serving certificate";
+    let _waits = cluster.run.waits_for([node.host.name.as_str()], title);
+    node.remote.run(Command::sh(title, script).timeout(LIMIT + Duration::from_secs(30))).await?;
+    Ok(())
+}
+
+/// Approves what is asked for now, and goes on until every worker that lacks its certificate has asked.
+pub async fn approve_all(cluster: &Cluster, limit: Duration) -> Result<(), Report> {
+    let mut missing = without_certificate(cluster).await?;
+    let kubectl = cluster.kubectl().await?;
+    let (end, mut left) = (Instant::now() + limit, BTreeSet::new());
+    loop {
+        let approved = approve_pending(cluster, &kubectl, &mut left).await?;
+        missing.retain(|node| !approved.contains(node));
+        if missing.is_empty() || Instant::now() >= end {
+            return Ok(());
+        }
+        let script = until_or_not(&others_wait(SERVING, &left), Duration::from_secs(20));
+        kubectl.run("wait for certificate requests", &script).await?;
+    }
+}
+
+/// Approves the requests of this cluster's nodes; returns the nodes. Others are told of once, and `left` alone.
+async fn approve_pending(
+    cluster: &Cluster,
+    kubectl: &Kubectl<'_>,
+    left: &mut BTreeSet<String>,
+) -> Result<Vec<String>, Report> {
+    let list = kubectl.json("list certificate requests", "csr").await?;
+    let (mut names, mut nodes) = (Vec::new(), Vec::new());
+    for request in pending(&list).into_iter().filter(|request| request.signer == SERVING) {
+        match judge_serving(&cluster.config, &request) {
+            Verdict::Approve(node) => {
+                nodes.push(node);
+                names.push(request.name);
+            }
+            Verdict::Leave(reason) if left.insert(request.name) => {
+                let text = format!("certificate request left alone: {reason}");
+                cluster.run.event(Event::warning(None, text));
+            }
+            Verdict::Leave(_) => {}
+        }
+    }
+    if !names.is_empty() {
+        let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
+        kubectl.run("approve certificate requests", &script).await?;
+    }
+    Ok(nodes)
+}
+
+async fn without_certificate(cluster: &Cluster) -> Result<Vec<String>, Report> {
+    let mut missing = Vec::new();
+    for node in cluster.standing(Role::Worker) {
+        let there = node
+            .remote
+            .run(Command::sh("look for the serving certificate", format!("[ -s {FILE} ]")).unchecked());
+        if !there.await?.success() {
+            missing.push(node.host.name.clone());
+        }
+    }
+    Ok(missing)
+}
+
+/// As [`until`], but running out of time is no error.
+fn until_or_not(check: &str, limit: Duration) -> String {
+    format!("( {} ) >/dev/null 2>&1 || :", until(check, limit))
+}

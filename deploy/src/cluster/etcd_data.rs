@@ -1,0 +1,210 @@
+//! etcd's data: snapshots onto the control machine, and back.
+
+use super::context::{Cluster, Node};
+use super::deploy::etcd::{LOCAL, etcdctl, members};
+use super::flags::peer_url;
+use super::paths;
+use crate::events::Event;
+use crate::remote::{Command, quote};
+use bytes::Bytes;
+use eggo_bundles::{Digest, Role};
+use eggo_errors::Report;
+use jiff::Timestamp;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// The folder of snapshots, in that of the cluster.
+pub const BACKUPS: &str = "backups";
+const LIMIT: Duration = Duration::from_secs(600);
+/// What is sent at a time.
+const PIECE: u64 = 1 << 20;
+const SNAPSHOT: &str = "/var/lib/eggo/snapshot.db";
+
+/// A snapshot that lies on the control machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    pub path: PathBuf,
+    pub size: u64,
+    pub sha256: Digest,
+    /// The member it was taken from.
+    pub member: String,
+}
+
+/// Takes a snapshot from the first member that answers. `why` becomes part of its name.
+pub async fn backup(cluster: &Cluster, why: &str) -> Result<Backup, Report> {
+    let mut last = Report::new("no etcd member of this cluster can be asked for a snapshot");
+    if cluster.config.etcd.external.is_some() {
+        return Err(Report::new("etcd is external: its snapshots are its owner's business"));
+    }
+    for node in cluster.with_role(Role::Etcd) {
+        match backup_from(cluster, node, why).await {
+            Ok(backup) => return Ok(backup),
+            Err(report) => last = report,
+        }
+    }
+    Err(last)
+}
+
+/// A snapshot before a risky change; etcd that is external, or not there yet, is left alone.
+pub async fn backup_before(cluster: &Cluster, why: &str) -> Result<(), Report> {
+    if cluster.config.etcd.external.is_some() {
+        return Ok(());
+    }
+    let mut any = false;
+    for node in cluster.with_role(Role::Etcd) {
+        any |= node.probe(&cluster.config).await.is_ok_and(|probe| probe.etcd_data);
+    }
+    if any {
+        let backup = backup(cluster, why).await?;
+        let text = format!("snapshot of etcd: {}", backup.path.display());
+        cluster.run.event(Event::note(Some(&backup.member), text));
+    }
+    Ok(())
+}
+
+async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
+    let folder = cluster.state.join(BACKUPS);
+    let io =
+        |path: &Path, error: io::Error| Report::new(format!("cannot write `{}`: {error}", path.display()));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| io(&folder, error))?;
+    let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let path = folder.join(format!("etcd-{time}-{why}.db"));
+
+    let save = format!(
+        "umask 077; mkdir -p /var/lib/eggo; rm -f {SNAPSHOT}\n{} snapshot save {SNAPSHOT} >/dev/null 2>&1 || exit 1\nsha256sum {SNAPSHOT}",
+        etcdctl(LOCAL).replace("--command-timeout=5s", "--command-timeout=300s")
+    );
+    let output = node.remote.run(Command::sh("take a snapshot of etcd", save).timeout(LIMIT)).await?;
+    let digest: Digest = output
+        .text()
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .parse()
+        .map_err(|_| Report::new(format!("{}: the snapshot of etcd has no digest", node.host.name)))?;
+
+    let new = path.with_extension("db.new");
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(|error| io(&new, error))?;
+    let (sender, mut pieces) = mpsc::channel::<Bytes>(16);
+    let fetch = Command::sh("fetch the snapshot", format!("cat {SNAPSHOT}; rm -f {SNAPSHOT}"));
+    let fetching = node.remote.run(fetch.secret().once().timeout(LIMIT).stdout_to(sender));
+    // It owns the receiver: once it has failed, the node is not left waiting for somebody who takes more.
+    let writing = async move {
+        while let Some(piece) = pieces.recv().await {
+            file.write_all(&piece)?;
+        }
+        file.sync_all()
+    };
+    let (fetched, written) = futures::join!(fetching, writing);
+    if let Err(error) = written {
+        let _ = fs::remove_file(&new);
+        return Err(io(&new, error));
+    }
+    fetched?;
+    let mut file = File::open(&new).map_err(|error| io(&new, error))?;
+    let (found, size) = Digest::of_reader(&mut file).map_err(|error| io(&new, error))?;
+    if found != digest {
+        return Err(Report::new(format!("{}: the snapshot was damaged on its way", node.host.name)));
+    }
+    fs::rename(&new, &path).map_err(|error| io(&path, error))?;
+    Ok(Backup { path, size, sha256: digest, member: node.host.name.clone() })
+}
+
+/// Puts a snapshot in place of all members' data. The API is down meanwhile; the data that was
+/// there stays beside it.
+pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
+    if cluster.config.etcd.external.is_some() {
+        return Err(Report::new("etcd is external: its data is its owner's business"));
+    }
+    let unreadable = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", snapshot.display()));
+    let (digest, _) =
+        File::open(snapshot).and_then(|mut file| Digest::of_reader(&mut file)).map_err(unreadable)?;
+    let etcds = cluster.with_role(Role::Etcd);
+    let list: Vec<String> =
+        etcds.iter().map(|node| format!("{}={}", node.host.name, peer_url(&node.host))).collect();
+    let list = list.join(",");
+
+    // Everything is checked and unpacked beside before anything is stopped.
+    on_all(&etcds, |node| {
+        let list = list.clone();
+        let token = cluster.config.etcd.token.clone();
+        Box::pin(async move {
+            let script = format!(
+                "umask 077; mkdir -p /var/lib/eggo; cat > {SNAPSHOT}\n\
+                 [ \"$(sha256sum < {SNAPSHOT} | cut -d' ' -f1)\" = {digest} ] || {{ echo 'the snapshot was damaged on its way' >&2; exit 1; }}\n\
+                 rm -rf {data}.new\n\
+                 if command -v etcdutl >/dev/null; then r=etcdutl; else r=etcdctl; fi\n\
+                 ETCDCTL_API=3 $r snapshot restore {SNAPSHOT} --name={name} --initial-cluster={list} \
+                 --initial-cluster-token={token} --initial-advertise-peer-urls={url} --data-dir={data}.new >/dev/null\n\
+                 rm -f {SNAPSHOT}",
+                data = paths::ETCD_DATA,
+                name = quote(&node.host.name),
+                list = quote(&list),
+                token = quote(&token),
+                url = quote(&peer_url(&node.host)),
+            );
+            let (sender, pieces) = mpsc::channel(16);
+            let command = Command::sh("unpack the snapshot", script).stream(pieces).timeout(LIMIT);
+            let (read, unpacked) = futures::join!(send(snapshot, sender), node.remote.run(command));
+            read.map_err(unreadable)?;
+            unpacked.map(|_| ()).map_err(Report::from)
+        })
+    })
+    .await?;
+
+    let masters = cluster.with_role(Role::Master);
+    everywhere(&masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
+    everywhere(&etcds, "stop etcd", "systemctl stop etcd").await?;
+    // Whatever was cut off in between: what stands beside it is the data from before the first attempt.
+    let swap = format!(
+        "d={}; if [ -d $d.new ]; then if [ -e $d.restoring ]; then rm -rf $d.abandoned; [ ! -d $d ] || mv $d $d.abandoned; elif [ -d $d ]; then rm -rf $d.before-restore\n\
+         mv $d $d.before-restore; fi; : > $d.restoring; mv $d.new $d; fi\n\
+         [ -d $d ] || exit 1; systemctl start --no-block etcd",
+        paths::ETCD_DATA
+    );
+    everywhere(&etcds, "put the snapshot in place", &swap).await?;
+    for node in &etcds {
+        members(node).await?;
+    }
+    everywhere(&etcds, "end the restore", &format!("rm -f {}.restoring", paths::ETCD_DATA)).await?;
+    everywhere(&masters, "start the apiserver", "systemctl start kube-apiserver").await?;
+    // What the others remember of the API is from another time.
+    let forget = "systemctl restart kube-controller-manager kube-scheduler";
+    everywhere(&masters, "restart the controllers", forget).await
+}
+
+/// A file in pieces, as far as somebody takes them.
+async fn send(path: &Path, pieces: mpsc::Sender<Bytes>) -> io::Result<()> {
+    let file = File::open(path)?;
+    loop {
+        let mut piece = Vec::with_capacity(PIECE as usize);
+        (&file).take(PIECE).read_to_end(&mut piece)?;
+        if piece.is_empty() || pieces.send(piece.into()).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+async fn everywhere(nodes: &[&Node], title: &str, script: &str) -> Result<(), Report> {
+    let jobs = nodes.iter().map(|node| node.remote.run(Command::sh(title, script)));
+    futures::future::try_join_all(jobs.collect::<Vec<_>>()).await?;
+    Ok(())
+}
+
+async fn on_all<'a>(
+    nodes: &[&'a Node],
+    work: impl Fn(&'a Node) -> super::deploy::Work<'a>,
+) -> Result<(), Report> {
+    let jobs: Vec<super::deploy::Work<'a>> = nodes.iter().map(|node| work(node)).collect();
+    futures::future::try_join_all(jobs).await.map(|_| ())
+}

@@ -1,0 +1,185 @@
+//! A component as a systemd service: its files, its unit, and running.
+//!
+//! A stamp on the node says with which files and which program the service was last started, so
+//! that a run that was cut off between writing and restarting is made good by the next one, and a
+//! service that runs as it should is left alone.
+
+use super::context::Node;
+use super::paths;
+use crate::journal::Undo;
+use crate::remote::{Command, RemoteFile, Written, quote};
+use crate::run::{Outcome, Run, Step};
+use eggo_bundles::digest::Hasher;
+use eggo_errors::Report;
+use std::time::Duration;
+
+const STAMPS: &str = "/var/lib/eggo/started";
+/// A service that ended by itself so often will not work by waiting.
+const ENDS: u32 = 4;
+
+/// Where the node notes how it last started.
+fn stamp(name: &str) -> String {
+    format!("{STAMPS}/{name}")
+}
+
+pub struct Service {
+    pub name: &'static str,
+    /// None: the package's own unit is used.
+    pub unit: Option<String>,
+    pub files: Vec<RemoteFile>,
+    /// What else a restart depends on: the program's version.
+    pub depends: String,
+    /// It reads its files anew without stopping.
+    pub reloads: bool,
+    /// Shell that runs before the start.
+    pub before: String,
+    /// Shell that succeeds once the service works; it is repeated until then.
+    pub works: Option<String>,
+    pub limit: Duration,
+    /// Taken back on cleanup, besides the files and the unit.
+    pub undo: Vec<Undo>,
+}
+
+impl Service {
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            unit: None,
+            files: Vec::new(),
+            depends: String::new(),
+            reloads: false,
+            before: String::new(),
+            works: None,
+            limit: Duration::from_secs(120),
+            undo: Vec::new(),
+        }
+    }
+
+    /// Brings the service to this form and running.
+    pub async fn ensure(self, run: &Run, node: &Node) -> Result<Outcome, Report> {
+        let Self { name, unit, mut files, depends, reloads, before, works, limit, mut undo } = self;
+        if let Some(text) = unit {
+            files.push(RemoteFile::new(paths::unit(name), text));
+        }
+        let fingerprint = fingerprint(&files, &depends);
+        // Undone last first: the folders go at the very end, if they are empty by then.
+        let folders = [paths::KUBERNETES, paths::PKI, "/etc/kubernetes/pki/etcd"];
+        undo.splice(0..0, folders.map(|path| Undo::Folder { path: path.into() }));
+        undo.extend(files.iter().map(|file| Undo::file(&file.path)));
+        undo.push(Undo::tree(stamp(name)));
+        undo.push(Undo::unit(name));
+        let step = Step::new(format!("service/{name}"), format!("start {name}"))
+            .fingerprint(&fingerprint)
+            .undo_all(undo)
+            .always();
+        let work = || async move {
+            let written = node.remote.write_files(files).await?;
+            let script = start(name, &fingerprint, reloads, &before, works.as_deref(), limit);
+            let command =
+                Command::sh(format!("start {name}"), script).timeout(limit + Duration::from_secs(240));
+            let output = node.remote.run(command).await?;
+            let started = output.text().lines().any(|line| line == "started");
+            Ok(Outcome::changed_if(started || written.contains(&Written::Changed)))
+        };
+        run.step(&node.host.name, step, work).await
+    }
+}
+
+fn start(
+    name: &str,
+    fingerprint: &str,
+    reloads: bool,
+    before: &str,
+    works: Option<&str>,
+    limit: Duration,
+) -> String {
+    let stamp = quote(&stamp(name));
+    let wait = match works {
+        Some(check) => format!(
+            "end=$(( $(date +%s) + {} ))\nuntil out=$( {{ {check}; }} 2>&1 ); do\n\
+             [ $(date +%s) -lt $end ] || {{ echo \"$out\" >&2; last; }}\n\
+             [ $(systemctl show -p NRestarts --value {name}) -lt {ENDS} ] || {{ echo \"{name} ends again and again\" >&2; last; }}\n\
+             sleep 0.2; done\n",
+            limit.as_secs()
+        ),
+        None => String::new(),
+    };
+    // A changed unit or program takes a restart, and so does a service that is not running.
+    let again = match reloads {
+        true => format!(
+            "if [ \"$stale\" = no ] && systemctl -q is-active {name}; then systemctl reload {name}; else systemctl restart {name}; fi"
+        ),
+        false => format!("systemctl restart {name}"),
+    };
+    // The stamp knows versions; another build of the same one shows in a process whose program was replaced.
+    // A path that is not there is no program of this node, but the emulator of another arch.
+    let stale = format!(
+        "stale=$(systemctl show -p NeedDaemonReload --value {name})\n\
+         program=$(readlink /proc/$(systemctl show -p MainPID --value {name})/exe 2>/dev/null || :)\n\
+         case $program in *' (deleted)') if [ -e \"${{program% (deleted)}}\" ]; then stale=yes; fi ;; esac\n"
+    );
+    // What a service says when it fails is the reason that people look for.
+    format!(
+        "last() {{ journalctl -u {name} -n 8 --no-pager -o cat >&2 2>/dev/null; exit 1; }}\n{stale}\
+         if [ \"$stale\" = no ] && [ \"$(cat {stamp} 2>/dev/null)\" = {fingerprint} ] && \
+         systemctl -q is-active {name} && systemctl -q is-enabled {name}; then exit 0; fi\n{before}\n\
+         systemctl daemon-reload; systemctl -q unmask {name} 2>/dev/null || :; systemctl -q enable {name}\n\
+         systemctl reset-failed {name} 2>/dev/null || :\n\
+         rm -f {stamp}; {again} || last\n{wait}\
+         mkdir -p {STAMPS}; echo {fingerprint} > {stamp}; echo started\n"
+    )
+}
+
+fn fingerprint(files: &[RemoteFile], depends: &str) -> String {
+    let mut hasher = Hasher::new();
+    for file in files {
+        hasher.update(file.path.as_bytes());
+        hasher.update(&(file.content.len() as u64).to_le_bytes());
+        hasher.update(&file.content);
+    }
+    hasher.update(depends.as_bytes());
+    hasher.finish().hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::process::{Child, Command};
+
+    /// The script with a systemd that runs `process` and says `reload` of its unit; what it was told to do.
+    fn told(folder: &Path, process: &Child, reload: &str) -> String {
+        let script = start("nginx", "f", true, "", None, Duration::from_secs(1));
+        let systemctl = format!(
+            "systemctl() {{ case \"$*\" in *MainPID*) echo {} ;; *NeedDaemonReload*) echo {reload} ;; \
+             restart* | reload*) echo \"$1\" ;; esac; }}\n",
+            process.id()
+        );
+        let script = format!("set -eu\n{systemctl}{script}").replace(STAMPS, folder.to_str().unwrap());
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_process_whose_program_was_replaced_is_started_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, new) = (folder.path().join("sleep"), folder.path().join("new"));
+        // Not by this process: another test's child could still hold the file open for writing.
+        let copy =
+            |to: &Path| assert!(Command::new("cp").arg("/bin/sleep").arg(to).status().unwrap().success());
+        copy(&program);
+        let mut process = Command::new(&program).arg("60").spawn().unwrap();
+        let told = |reload| told(folder.path(), &process, reload);
+        assert_eq!(told("no"), "reload\nstarted\n", "there is no stamp yet");
+        assert_eq!(told("no"), "", "nothing to do");
+        assert_eq!(told("yes"), "restart\nstarted\n", "the unit has changed");
+        copy(&new);
+        std::fs::rename(&new, &program).unwrap();
+        assert_eq!(told("no"), "restart\nstarted\n", "a reload would keep the old program");
+        std::fs::remove_file(&program).unwrap();
+        assert_eq!(told("no"), "", "the node has no such program: an emulator's");
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+}

@@ -1,0 +1,229 @@
+//! How a cluster is: nodes, components, etcd, certificates, versions, and where it differs from
+//! deploy.yaml. Nothing is changed.
+
+use super::certs::{self, WARN_DAYS};
+use super::context::{Cluster, Node};
+use super::deploy::etcd::{is_healthy, members};
+use super::files::runtime;
+use super::flags::{client_url, peer_url};
+use crate::config::DnsKind;
+use crate::remote::{Command, RemoteError, words};
+use eggo_bundles::Role;
+use eggo_errors::{Explain as _, Report};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Status {
+    pub cluster: String,
+    pub endpoint: String,
+    pub nodes: Vec<NodeStatus>,
+    pub etcd: Vec<Member>,
+    pub certificates: Vec<certs::Line>,
+    /// Where the cluster is not what deploy.yaml says, and what needs attention.
+    pub findings: Vec<String>,
+    /// What to do where a node was not reached.
+    #[serde(skip)]
+    pub hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct NodeStatus {
+    pub name: String,
+    pub ip: String,
+    pub arch: String,
+    pub roles: Vec<String>,
+    /// It answers over SSH.
+    pub reachable: bool,
+    /// As the API says; none for nodes without a kubelet.
+    pub ready: Option<bool>,
+    pub kubelet: Option<String>,
+    /// systemd's word on each component.
+    pub components: BTreeMap<String, String>,
+    /// What the programs say of themselves.
+    pub versions: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Member {
+    pub node: String,
+    /// None where its node was not reached.
+    pub healthy: Option<bool>,
+}
+
+impl Status {
+    /// Nothing is down and nothing differs.
+    pub fn is_well(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+pub async fn gather(cluster: &Cluster) -> Result<Status, Report> {
+    let config = &cluster.config;
+    let mut status =
+        Status { cluster: config.cluster_id.clone(), endpoint: cluster.endpoint(), ..Status::default() };
+    let looks = futures::future::join_all(cluster.nodes.iter().map(|node| look(cluster, node))).await;
+    for (node, lost) in looks {
+        if let Some(error) = lost {
+            cluster.run.mark_failed(&node.name);
+            status.hint = status.hint.or(error.hint());
+            status.findings.push(error.to_string());
+        }
+        status.nodes.push(node);
+    }
+    match api_nodes(cluster).await {
+        Ok(list) => compare(&mut status, &list),
+        Err(report) => status.findings.push(format!("the API does not answer: {}", report.message)),
+    }
+    etcd(cluster, &mut status).await;
+    status.certificates = certs::status(cluster).await?;
+    for line in status.certificates.iter().filter(|line| line.days < WARN_DAYS) {
+        let place = line.node.as_deref().map(|node| format!("{node}: ")).unwrap_or_default();
+        status.findings.push(format!("{place}certificate `{}` expires in {} days", line.name, line.days));
+    }
+    for node in &status.nodes {
+        for (component, state) in node.components.iter().filter(|(_, state)| *state != "active") {
+            status.findings.push(format!("{}: {component} is {state}", node.name));
+        }
+    }
+    Ok(status)
+}
+
+/// The services that a node's roles ask for.
+pub fn components(cluster: &Cluster, node: &Node) -> Vec<&'static str> {
+    let config = &cluster.config;
+    let mut names = Vec::new();
+    if node.host.has(Role::Etcd) && config.etcd.external.is_none() {
+        names.push("etcd");
+    }
+    if node.host.has(Role::Loadbalance) {
+        names.push("nginx");
+    }
+    if node.host.has(Role::Master) {
+        names.extend(["kube-apiserver", "kube-controller-manager", "kube-scheduler"]);
+        if config.dns.kind == DnsKind::Binary {
+            names.push("coredns");
+        }
+    }
+    if node.host.has(Role::Worker) {
+        names.extend([runtime::service(config.runtime.kind), "kubelet", "kube-proxy"]);
+    }
+    names
+}
+
+/// What a node says of itself, or why it was not reached.
+async fn look(cluster: &Cluster, node: &Node) -> (NodeStatus, Option<RemoteError>) {
+    let host = &node.host;
+    let mut found = NodeStatus {
+        name: host.name.clone(),
+        ip: host.ip.to_string(),
+        arch: host.arch.to_string(),
+        roles: host.roles.iter().map(|role| role.as_str().to_string()).collect(),
+        ..NodeStatus::default()
+    };
+    let names = components(cluster, node);
+    let script = format!("for u in {}; do echo \"$u $(systemctl is-active $u)\"; done", words(&names));
+    let output = match node.remote.run(Command::sh("look at the services", script)).await {
+        Ok(output) => output,
+        Err(error) => return (found, Some(error)),
+    };
+    found.reachable = true;
+    for line in output.text().lines() {
+        if let Some((name, state)) = line.split_once(' ') {
+            found.components.insert(name.to_string(), state.to_string());
+        }
+    }
+    if let Ok(probe) = node.probe(&cluster.config).await {
+        for (name, program) in &probe.programs {
+            if let Some(version) = program.version {
+                found.versions.insert(name.clone(), version.to_string());
+            }
+        }
+    }
+    (found, None)
+}
+
+/// From any master that answers.
+async fn api_nodes(cluster: &Cluster) -> Result<Value, Report> {
+    let mut last = Report::new("no master was reached");
+    for master in cluster.standing(Role::Master) {
+        let asked = async { cluster.kubectl_on(master).await?.json("list the nodes", "nodes").await };
+        match asked.await {
+            Ok(list) => return Ok(list),
+            Err(report) => last = report,
+        }
+    }
+    Err(last)
+}
+
+/// The API's nodes against those of deploy.yaml.
+fn compare(status: &mut Status, list: &Value) {
+    let items: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
+    for node in &mut status.nodes {
+        if !node.roles.iter().any(|role| role == Role::Worker.as_str()) {
+            continue;
+        }
+        let Some(item) = items.iter().find(|item| item["metadata"]["name"] == node.name) else {
+            status.findings.push(format!("{}: is in deploy.yaml, but not in the cluster", node.name));
+            node.ready = Some(false);
+            continue;
+        };
+        let conditions = item["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
+        node.ready = Some(ready.any(|condition| condition["status"] == "True"));
+        let info = &item["status"]["nodeInfo"];
+        node.kubelet = info["kubeletVersion"].as_str().map(|text| text.trim_start_matches('v').to_string());
+        if node.ready == Some(false) {
+            status.findings.push(format!("{}: is not Ready", node.name));
+        }
+        if item["spec"]["unschedulable"] == true {
+            status.findings.push(format!("{}: takes no new pods (it was cordoned)", node.name));
+        }
+        if let Some(arch) = info["architecture"].as_str().filter(|arch| *arch != node.arch) {
+            status.findings.push(format!("{}: is {arch}, and {} in deploy.yaml", node.name, node.arch));
+        }
+    }
+    for item in items {
+        let name = item["metadata"]["name"].as_str().unwrap_or_default();
+        if !status.nodes.iter().any(|node| node.name == name) {
+            status.findings.push(format!("{name}: is in the cluster, but not in deploy.yaml"));
+        }
+    }
+    let mut versions: Vec<&str> = status.nodes.iter().filter_map(|node| node.kubelet.as_deref()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    if versions.len() > 1 {
+        status.findings.push(format!("kubelets of different versions: {}", versions.join(", ")));
+    }
+}
+
+async fn etcd(cluster: &Cluster, status: &mut Status) {
+    if cluster.config.etcd.external.is_some() {
+        return;
+    }
+    let etcds = cluster.with_role(Role::Etcd);
+    let asked = futures::future::join_all(etcds.iter().map(|node| async {
+        let healthy = match cluster.run.has_failed(&node.host.name) {
+            true => None,
+            false => is_healthy(node, &client_url(&node.host)).await,
+        };
+        Member { node: node.host.name.clone(), healthy }
+    }));
+    status.etcd = asked.await;
+    for member in status.etcd.iter().filter(|member| member.healthy == Some(false)) {
+        status.findings.push(format!("{}: its etcd is not healthy", member.node));
+    }
+    let Some(first) = etcds.iter().find(|node| {
+        status.etcd.iter().any(|member| member.healthy == Some(true) && member.node == node.host.name)
+    }) else {
+        return;
+    };
+    if let Ok(listed) = members(first).await {
+        for member in &listed {
+            if !etcds.iter().any(|node| member.peer_urls.contains(&peer_url(&node.host))) {
+                status.findings.push(format!("{}: is a member of etcd, but not in deploy.yaml", member.name));
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Another version of the same cluster: the control plane one by one, then the workers in batches, then the
+//! load balancer, and back to the kept programs on a node that does not come up again.
+
+mod former;
+
+use former::Former;
+
+use super::context::{Cluster, Node};
+use super::deploy::{Work, control_plane, dns, etcd, failed_on, load_balancer, on_each, ready, workers};
+use super::etcd_data;
+use super::kubectl::Kubectl;
+use super::version::{Version, check_kubelet, check_upgrade};
+use crate::config::DnsKind;
+use crate::events::Event;
+use crate::phases::PhaseError;
+use crate::remote::quote;
+use crate::run::Run;
+use eggo_bundles::Role;
+use eggo_errors::Report;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Puts the new content onto one node: packages, binaries, files, images. What it replaces is kept.
+pub trait Install: Send + Sync {
+    fn install<'a>(&'a self, node: &'a Node) -> Work<'a>;
+
+    /// Whether all of it is in place already, so that nothing has to stop for it.
+    fn is_in_place(&self, node: &Node) -> bool;
+
+    /// Some of it is about to be taken back: from now on not all of it is in place.
+    fn reopen<'a>(&'a self, node: &'a Node) -> Work<'a>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Workers that are drained at the same time.
+    pub batch: usize,
+    pub drain: Duration,
+    /// How long a node may take to be Ready again.
+    pub ready: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { batch: 1, drain: Duration::from_secs(300), ready: Duration::from_secs(180) }
+    }
+}
+
+/// What an upgrade would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    pub to: Version,
+    /// In this order.
+    pub masters: Vec<Change>,
+    pub workers: Vec<Change>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    pub node: String,
+    pub from: Version,
+}
+
+/// Decides from what every node runs now whether `to` may follow.
+pub async fn plan(cluster: &Cluster, to: Version) -> Result<Plan, Report> {
+    let masters = versions(cluster, Role::Master, "kube-apiserver").await?;
+    let workers = versions(cluster, Role::Worker, "kubelet").await?;
+    decide(to, masters, workers)
+}
+
+/// What the nodes of a role run, all asked at the same time.
+async fn versions(cluster: &Cluster, role: Role, program: &str) -> Result<Vec<Change>, Report> {
+    let nodes = cluster.with_role(role);
+    let asked = nodes.iter().map(|node| async {
+        let from = control_plane::kubernetes_version(cluster, node, program).await?;
+        Ok::<_, Report>(Change { node: node.host.name.clone(), from })
+    });
+    futures::future::try_join_all(asked).await
+}
+
+fn decide(to: Version, masters: Vec<Change>, workers: Vec<Change>) -> Result<Plan, Report> {
+    let refused =
+        |node: &str, reason: String, hint: &str| Err(Report::new(format!("{node}: {reason}")).hinted(hint));
+    for change in &masters {
+        if let Err(skew) = check_upgrade(change.from, to) {
+            return refused(
+                &change.node,
+                skew.to_string(),
+                "go through every minor version in between, one bundle each",
+            );
+        }
+    }
+    // While the workers wait for their turn the control plane is already the new one.
+    for change in &workers {
+        if let Err(skew) = check_kubelet(change.from.min(to), to) {
+            return refused(
+                &change.node,
+                skew.to_string(),
+                "upgrade this worker first, to the version of the control plane",
+            );
+        }
+    }
+    Ok(Plan { to, masters, workers })
+}
+
+/// Does it. The nodes' content is distributed already; `installer` puts it in place.
+pub async fn run(
+    cluster: &Cluster,
+    installer: &dyn Install,
+    to: Version,
+    options: Options,
+) -> Result<(), PhaseError> {
+    // What is new is undone before all that the install did.
+    cluster.run.enter("upgrade");
+    let masters = cluster.with_role(Role::Master);
+    let etcds = cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
+    let mut control: Vec<&Node> = etcds.collect();
+    control.extend(&masters);
+    let workers = cluster.with_role(Role::Worker);
+    let others =
+        |node: &&Node| ![Role::Master, Role::Etcd, Role::Worker].iter().any(|role| node.host.has(*role));
+    let others: Vec<&Node> = cluster.nodes.iter().filter(others).collect();
+    // A master that is a worker too gets all of its content as a master: look at everybody first.
+    let before = look_at_all(cluster, installer, to).await.map_err(PhaseError::Whole)?;
+    if before.values().all(|before| before.through) {
+        cluster.run.event(Event::note(None, format!("every node has all of {to} already")));
+    } else {
+        etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
+    }
+    for node in &control {
+        turn(cluster, node, installer, &before[&node.host.name]).await?;
+    }
+    let mut failures = Vec::new();
+    for batch in workers.chunks(options.batch.max(1)) {
+        let upgraded =
+            |node| Box::pin(worker(cluster, node, installer, &before[&node.host.name], options)) as Work<'_>;
+        match on_each(&cluster.run, batch, upgraded).await {
+            Ok(()) => {}
+            Err(PhaseError::Nodes(more)) => failures.extend(more),
+            Err(whole) => return Err(whole),
+        }
+    }
+    for node in others {
+        match turn(cluster, node, installer, &before[&node.host.name]).await {
+            Ok(()) => {}
+            Err(PhaseError::Nodes(more)) => failures.extend(more),
+            Err(whole) => return Err(whole),
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
+}
+
+/// The turn of a node that has no pods to drain, or not yet.
+async fn turn(
+    cluster: &Cluster,
+    node: &Node,
+    installer: &dyn Install,
+    before: &Before,
+) -> Result<(), PhaseError> {
+    let name = &node.host.name;
+    if !before.through {
+        cluster.run.event(Event::note(Some(name), "its turn"));
+    }
+    let done = services(cluster, node, installer, &before.former).await;
+    done.map_err(|report| failed_on(&cluster.run, name, report))?;
+    if !before.through {
+        cluster.run.event(Event::note(Some(name), "answers again"));
+    }
+    if !node.host.has(Role::Worker) {
+        Former::forget(node).await.map_err(PhaseError::Whole)?;
+    }
+    Ok(())
+}
+
+/// etcd, the control plane and the load balancer, whichever a node has.
+async fn services(
+    cluster: &Cluster,
+    node: &Node,
+    installer: &dyn Install,
+    before: &Former,
+) -> Result<(), Report> {
+    installer.install(node).await?;
+    let fresh = cluster.afresh();
+    let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
+    let etcd = restart_etcd(&fresh, node).await;
+    // Once it works with its data, a newer etcd refuses to be an older one again.
+    let stay: &[&str] = if etcd.is_ok() && has_etcd(&fresh, node) { &ETCD } else { &[] };
+    let result = match etcd {
+        Ok(()) => restart(&fresh, node).await,
+        Err(report) => Err(report),
+    };
+    let Err(mut cause) = result else { return Ok(()) };
+    // The next master still runs the old version; this one goes back to it.
+    let went_back = async {
+        installer.reopen(node).await?;
+        let lost = before.give_back(cluster, node, stay).await?;
+        cause.notes.extend(no_way_back(&lost));
+        let fresh = cluster.afresh();
+        let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
+        restart_etcd(&fresh, node).await?;
+        restart(&fresh, node).await?;
+        Former::forget(node).await?;
+        Ok(lost)
+    };
+    let lost = match went_back.await {
+        Ok(lost) => lost,
+        Err(report) => return Err(because(report, &cause)),
+    };
+    Err(cause.hinted(match (&*lost, stay) {
+        ([], []) => "this node is back on its former version; the upgrade has stopped",
+        ([], _) => {
+            "this node is back on its former version, but for etcd, which stays; the upgrade has stopped"
+        }
+        _ => "this node works again, in part on its former version; the upgrade has stopped",
+    }))
+}
+
+fn has_etcd(cluster: &Cluster, node: &Node) -> bool {
+    node.host.has(Role::Etcd) && cluster.config.etcd.external.is_none()
+}
+
+async fn restart_etcd(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    if has_etcd(cluster, node) { etcd::again(cluster, node).await } else { Ok(()) }
+}
+
+async fn restart(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    if node.host.has(Role::Master) {
+        control_plane::start(cluster, node).await?;
+        let kubectl = cluster.kubectl_on(node).await?;
+        kubectl.until("wait for the API", "kubectl get --raw /readyz", Duration::from_secs(120)).await?;
+        if cluster.config.dns.kind == DnsKind::Binary {
+            dns::start(cluster, node).await?;
+        }
+    }
+    if node.host.has(Role::Loadbalance) {
+        load_balancer::start(cluster, node).await?;
+    }
+    Ok(())
+}
+
+async fn worker(
+    cluster: &Cluster,
+    node: &Node,
+    installer: &dyn Install,
+    before: &Before,
+    options: Options,
+) -> Result<(), Report> {
+    let name = &node.host.name;
+    let kubectl = cluster.kubectl().await?;
+    let uncordon = format!("kubectl uncordon {} >/dev/null", quote(name));
+    if before.through {
+        cluster.run.event(Event::note(Some(name), "has it all already: its pods stay"));
+    } else if let Err(report) = drain(&kubectl, name, options.drain, &cluster.run).await {
+        // It still runs what it ran.
+        kubectl.run("let pods in again", &uncordon).await.map_err(|error| because(error, &report))?;
+        return Err(report);
+    }
+    let upgraded = async {
+        installer.install(node).await?;
+        comes_up(cluster, name, options.ready).await
+    };
+    let result = match upgraded.await {
+        Ok(()) => Ok(()),
+        Err(mut cause) => {
+            cluster.run.event(Event::warning(
+                Some(name),
+                "it did not come up again; going back to the kept programs",
+            ));
+            // The control plane on this node, if there is one, came up with the new ones.
+            let given = async {
+                installer.reopen(node).await?;
+                before.former.give_back(cluster, node, &CONTROL_PLANE).await
+            };
+            let lost = given.await.map_err(|report| because(report, &cause))?;
+            cause.notes.extend(no_way_back(&lost));
+            comes_up(cluster, name, options.ready).await.map_err(|report| because(report, &cause))?;
+            Err(cause.hinted(match &*lost {
+                [] => "this node is back on its former version, and Ready",
+                _ => "this node is Ready again, in part on its former version",
+            }))
+        }
+    };
+    let opened = async {
+        Former::forget(node).await?;
+        kubectl.run("let pods in again", &uncordon).await
+    };
+    if let Err(report) = opened.await {
+        return Err(match &result {
+            Ok(()) => report,
+            Err(cause) => because(report, cause),
+        });
+    }
+    if !before.through {
+        cluster.run.event(Event::note(Some(name), "Ready again, and takes pods"));
+    }
+    result
+}
+
+/// What was done about `cause` failed too: both are told.
+fn because(mut report: Report, cause: &Report) -> Report {
+    report.notes.push(format!("before that: {}", cause.message));
+    report.notes.extend(cause.notes.iter().cloned());
+    report
+}
+
+fn no_way_back(lost: &[String]) -> Option<String> {
+    (!lost.is_empty())
+        .then(|| format!("the node has no former {}: programs of packages are not kept", lost.join(", ")))
+}
+
+async fn drain(kubectl: &Kubectl<'_>, name: &str, limit: Duration, run: &Run) -> Result<(), Report> {
+    let script = format!(
+        "kubectl drain {} --ignore-daemonsets --delete-emptydir-data --force --timeout={}s 2>&1",
+        quote(name),
+        limit.as_secs()
+    );
+    run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
+    let command = kubectl.script("drain the node", &script, b"").timeout(limit + Duration::from_secs(60));
+    let _waits = run.waits_for([name], "move its pods elsewhere");
+    kubectl.host().run(command).await?;
+    Ok(())
+}
+
+/// Starts the node's services as they are now and waits until it is Ready.
+async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), Report> {
+    let fresh = cluster.afresh();
+    let node = fresh.node(name).ok_or_else(|| Report::new("a node was lost"))?;
+    workers::refresh(&fresh, node).await?;
+    if node.host.has(Role::Loadbalance) {
+        load_balancer::start(&fresh, node).await?;
+    }
+    // The API may still believe in the kubelet of before: a new one says its own version.
+    let version = control_plane::kubernetes_version(&fresh, node, "kubelet").await?;
+    let kubectl = fresh.kubectl().await?;
+    let check = format!(
+        "[ \"$(kubectl get node {} -o jsonpath='{{.status.nodeInfo.kubeletVersion}}' | sed 's/^v//; s/[-+].*//')\" = {version} ]",
+        quote(name)
+    );
+    kubectl.until("see the kubelet's version", &check, limit).await?;
+    ready::wait(&fresh, &[name], limit).await.map_err(|error| error.report("wait for the node"))
+}
+
+const ETCD: [&str; 2] = ["etcd", "etcdctl"];
+const CONTROL_PLANE: [&str; 7] =
+    ["etcd", "etcdctl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "coredns"];
+
+/// A node before its turn.
+struct Before {
+    former: Former,
+    /// It has all of the new content and its version: an upgrade that goes on where another was cut short
+    /// leaves its pods alone.
+    through: bool,
+}
+
+/// All nodes by name, looked at together: each reads its programs once.
+async fn look_at_all<'a>(
+    cluster: &'a Cluster,
+    installer: &dyn Install,
+    to: Version,
+) -> Result<BTreeMap<&'a String, Before>, Report> {
+    let looks = cluster.nodes.iter().map(|node| async move {
+        let before = Before::of(cluster, node, installer, to).await?;
+        Ok::<_, Report>((&node.host.name, before))
+    });
+    Ok(futures::future::try_join_all(looks).await?.into_iter().collect())
+}
+
+impl Before {
+    async fn of(
+        cluster: &Cluster,
+        node: &Node,
+        installer: &dyn Install,
+        to: Version,
+    ) -> Result<Self, Report> {
+        let mut through = installer.is_in_place(node);
+        for (role, program) in [(Role::Master, "kube-apiserver"), (Role::Worker, "kubelet")] {
+            if through && node.host.has(role) {
+                through = control_plane::kubernetes_version(cluster, node, program).await? == to;
+            }
+        }
+        Ok(Self { former: Former::of(cluster, node).await?, through })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! deploy.yaml of any generation → [`Config`], with all that is wrong in it at once.
+
+use super::model::{Config, DnsKind, Etcd, ItemKind, Login, Section};
+use super::warnings::Warnings;
+use super::{KEYS, Secret, control_plane, defaults, extras, hosts, install, networks, runtime};
+use eggo_bundles::Role;
+use eggo_bundles::keys::SYSTEM_FOLDER;
+use eggo_errors::Explain;
+use eggo_yaml::{Fields, Problems, Reader};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A configuration that holds, and what is odd about it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub config: Config,
+    pub warnings: Problems,
+    /// Line and column of `private-key-path`.
+    pub private_key_at: Option<(usize, usize)>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{}", title(.0))]
+    Invalid(Problems),
+}
+
+impl From<Problems> for LoadError {
+    fn from(problems: Problems) -> Self {
+        Self::Invalid(problems)
+    }
+}
+
+/// One problem speaks for itself; several are listed below, each with its place.
+fn title(problems: &Problems) -> String {
+    match problems.list.as_slice() {
+        [one] => format!("{}:{}:{}: {}", problems.file, one.line, one.column, one.message),
+        list => format!("{} problems in `{}`", list.len(), problems.file),
+    }
+}
+
+impl Explain for LoadError {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Invalid(problems) if problems.list.len() > 1 => vec![problems.to_string()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid(problems) if problems.list.len() == 1 => problems.list[0].hint.clone(),
+            Self::Invalid(_) => None,
+            Self::Read { path, source } => unreadable(path, source.kind()),
+        }
+    }
+}
+
+fn unreadable(path: &Path, kind: ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::NotFound => Some("write one with `eggo-install template`".into()),
+        ErrorKind::PermissionDenied => Some("run this as a user who may read it".into()),
+        ErrorKind::IsADirectory if path.join("deploy.yaml").is_file() => {
+            Some(format!("this is a folder; the file in it is `{}`", path.join("deploy.yaml").display()))
+        }
+        ErrorKind::IsADirectory => Some("this is a folder; name a file".into()),
+        _ => None,
+    }
+}
+
+pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+    let bytes = std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })?;
+    Ok(parse(&path.display().to_string(), &bytes)?)
+}
+
+/// `file` is only for messages.
+pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
+    let root = eggo_yaml::parse(file, bytes)?;
+    let slashes = eggo_yaml::slash_comments(&root);
+    if !slashes.is_empty() {
+        // What else is wrong would only be their consequence.
+        return Err(Problems { file: file.to_string(), list: slashes });
+    }
+    // As with eggo: whoever wants the default may write `""`.
+    let reader = Reader::new(file, KEYS).empty_is_absent();
+    let warnings = Warnings::default();
+    let top = reader.fields(&root, "");
+    let config = read(&top, &warnings);
+    let private_key_at = top.node("private-key-path").map(|node| (node.line, node.column));
+    top.finish();
+    let config = reader.finish(config)?;
+    Ok(Loaded { config, warnings: warnings.finish(file), private_key_at })
+}
+
+/// Where something is wrong, a default stands in and the reader knows of it.
+fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
+    let external_etcd = control_plane::external_etcd(top);
+    let cluster_id = cluster_id(top);
+    let (hosts, load_balancer_port) = hosts::read(top, warnings, &cluster_id, external_etcd.is_some());
+    let roles: Vec<Role> =
+        Role::ALL.into_iter().filter(|role| hosts.iter().any(|host| host.has(*role))).collect();
+    let install = install::read(top, warnings, &roles);
+    let config = Config {
+        cluster_id,
+        login: login(top),
+        external_ca: control_plane::external_ca(top),
+        service: networks::service(top, warnings),
+        dns: networks::dns(top),
+        network: networks::network(top, warnings),
+        api: control_plane::api_server(top, &hosts, load_balancer_port),
+        etcd: Etcd {
+            token: top.text("etcd-token").unwrap_or_else(|| defaults::ETCD_TOKEN.to_string()),
+            external: external_etcd,
+        },
+        runtime: runtime::read(top, warnings),
+        kubelet_serving: top.boolean("enable-kubelet-serving").unwrap_or(false),
+        extra_args: extras::extra_args(top, warnings),
+        open_ports: extras::open_ports(top),
+        content: install.content,
+        addons: install.addons,
+        hooks: install.hooks,
+        hosts,
+        load_balancer_port,
+    };
+    networks::check(top, &config, warnings);
+    warn_about_content(top, warnings, &config);
+    config
+}
+
+fn cluster_id(top: &Fields<'_>) -> String {
+    let id = top.text("cluster-id").unwrap_or_else(|| defaults::CLUSTER_ID.to_string());
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    // The keys that may sign bundles lie beside the clusters.
+    let taken = SYSTEM_FOLDER.ends_with(&format!("/{id}"));
+    let well_formed = id.chars().all(plain) && id.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let good = well_formed && id.len() <= 63 && !taken;
+    if let (false, Some(node)) = (good, top.node("cluster-id")) {
+        let message = format!("`cluster-id` is `{id}`, which cannot name a folder safely");
+        top.reader().at_hinted(node, message, "use up to 63 letters, digits, `-`, `_` and `.`");
+    }
+    id
+}
+
+fn login(top: &Fields<'_>) -> Login {
+    let user = top.text("username").filter(|user| !user.is_empty());
+    let user = user.unwrap_or_else(|| defaults::USER.to_string());
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '\\');
+    if let Some(node) = top.node("username")
+        && (!user.chars().all(plain) || user.starts_with('-'))
+    {
+        top.reader().at(node, format!("`username` is `{user}`, which is not a login name"));
+    }
+    let filled = |key| top.text(key).filter(|text| !text.is_empty());
+    Login {
+        user,
+        password: filled("password").map(Secret::new),
+        private_key: filled("private-key-path").map(PathBuf::from),
+    }
+}
+
+fn warn_about_content(top: &Fields<'_>, warnings: &Warnings, config: &Config) {
+    let Some(place) = top.node("install").or(top.any(&["packages", "pacakges"])) else { return };
+    for item in config.content.items.iter().filter(|item| item.kind == ItemKind::Repo) {
+        let names = item.names.join(", ");
+        let message = format!("`{names}` of `{}` comes from the node's own repositories", item.section);
+        warnings.line(item.line, message);
+    }
+    let tarballs = &config.content.tarballs;
+    for arch in config.archs().into_iter().filter(|arch| !tarballs.is_empty() && !tarballs.contains_key(arch))
+    {
+        warnings.at(place, format!("no tarball for {arch}, which some nodes need unless a bundle is given"));
+    }
+    let listed = config.content.items.iter().any(|item| item.section == Section::Dns);
+    if listed && matches!(config.dns.kind, DnsKind::Pod { .. }) {
+        warnings.at(place, "`install.dns` is not needed when `corednstype` is `pod`");
+    }
+}

@@ -1,0 +1,149 @@
+//! Brings content to nodes: each item is read and inflated once for all nodes that need it, and
+//! sent to all of them at the same time; a node that holds the others up gets its own stream; a
+//! cut is taken up at the byte; the node verifies what it got.
+//!
+//! Which node needs what is the plan's business, and what a node's store looks like is `store`'s.
+
+mod batch;
+mod delivery;
+mod group;
+mod meter;
+
+use crate::events::Sink;
+use crate::phases::Failure;
+use crate::remote::{Host, RemoteError};
+use crate::store;
+use eggo_bundles::{Digest, Item};
+use eggo_errors::{Exit, Explain, Report};
+use futures::StreamExt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// How many nodes are fed at the same time; bounds memory for any number of nodes.
+const AT_ONCE: usize = 64;
+
+/// Where content comes from: a bundle, or an old tarball.
+pub trait Source: Send + Sync {
+    /// The item's content from its beginning; fails at the end, at the latest, if it is not what was promised.
+    fn read(&self, item: &Item) -> io::Result<Box<dyn Read + Send>>;
+}
+
+/// What one node is to get.
+pub struct Delivery {
+    pub host: Arc<dyn Host>,
+    /// Everything it needs; equal content may stand in it more than once.
+    pub items: Vec<Arc<Item>>,
+    /// What its store had when last asked.
+    pub contents: store::Contents,
+}
+
+/// What a distribution came to.
+#[derive(Debug, Default)]
+pub struct Delivered {
+    /// Content bytes that each node was sent; nothing for a node that had all.
+    pub sent: BTreeMap<String, u64>,
+    pub failures: Vec<Failure>,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DeliveryError {
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    #[error("{node}: `{path}` does not arrive whole: its sha256 differs on the node")]
+    Damaged { node: String, path: String },
+    #[error("cannot read `{path}` from the bundle: {reason}")]
+    Source { path: String, reason: String },
+}
+
+impl DeliveryError {
+    /// What is wrong with an item of the bundle.
+    pub fn source(item: &Item, error: &io::Error) -> Self {
+        Self::Source { path: item.path.clone(), reason: error.to_string() }
+    }
+}
+
+impl Explain for DeliveryError {
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Remote(error) => error.notes(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Remote(error) => error.hint(),
+            Self::Damaged { .. } => Some("check the node's disk and memory".into()),
+            Self::Source { .. } => {
+                Some("copy the bundle again and verify it with `eggo-install verify`".into())
+            }
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Source { .. } => Exit::Untrusted,
+            _ => Exit::SomeHosts,
+        }
+    }
+}
+
+/// Brings every delivery to its node.
+pub async fn distribute(
+    deliveries: Vec<Delivery>,
+    source: Arc<dyn Source>,
+    events: Arc<dyn Sink>,
+) -> Delivered {
+    let items: BTreeMap<Digest, Arc<Item>> = deliveries
+        .iter()
+        .flat_map(|delivery| &delivery.items)
+        .map(|item| (item.sha256, item.clone()))
+        .collect();
+    let groups = group::Groups::start(items, source);
+    let jobs = deliveries.into_iter().map(|delivery| {
+        let (groups, meter) = (&groups, meter::Meter::new(delivery.host.name(), events.clone()));
+        async move {
+            let node = delivery.host.name().to_string();
+            let result = delivery::deliver(delivery, groups, &meter).await;
+            (node, meter.sent(), result)
+        }
+    });
+    let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
+    let mut delivered = Delivered::default();
+    for (node, sent, result) in results {
+        delivered.sent.insert(node.clone(), sent);
+        if let Err(error) = result {
+            delivered.failures.push(Failure { node, report: Report::from(error) });
+        }
+    }
+    delivered.failures.sort_by(|a, b| a.node.cmp(&b.node));
+    delivered
+}
+
+/// What of `items` is not whole in `contents`, with the number of bytes that are there already.
+pub fn missing(items: &[Arc<Item>], contents: &store::Contents) -> BTreeMap<Digest, Missing> {
+    let mut missing = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for item in items.iter().filter(|item| item.link.is_none() && seen.insert(item.sha256)) {
+        if contents.whole.get(&item.sha256) == Some(&item.size) {
+            continue;
+        }
+        // More than the whole is not the beginning of it.
+        let there =
+            contents.incoming.get(&item.sha256).copied().filter(|there| *there <= item.size).unwrap_or(0);
+        missing.insert(item.sha256, Missing { size: item.size, there });
+    }
+    missing
+}
+
+/// An item that a node still needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    pub size: u64,
+    /// The first bytes that are there already.
+    pub there: u64,
+}
+
+#[cfg(test)]
+mod tests;

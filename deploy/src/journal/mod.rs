@@ -1,0 +1,258 @@
+//! What was done to which node, and how to undo it: one append-only file per cluster, one JSON
+//! object a line, on disk before the node is touched.
+//!
+//! The journal never holds a secret. It does not know what a step means: [`crate::run`] asks it
+//! whether a step is done, [`crate::cleanup`] walks it backwards.
+
+mod record;
+mod undo;
+mod writer;
+
+pub use record::Record;
+pub(crate) use record::now;
+pub use undo::Undo;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+const JOURNAL: &str = "journal.jsonl";
+const LOCK: &str = "lock";
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("another run of this cluster is under way{}", holder(.0))]
+    Busy(String),
+    #[error("cannot {action} `{}`", .path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("`{}` line {line} is not a record", .path.display())]
+    Damaged { path: PathBuf, line: usize, source: serde_json::Error },
+    #[error("the journal could not be written: {0}")]
+    Write(String),
+}
+
+fn holder(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" (process {text})") }
+}
+
+impl eggo_errors::Explain for JournalError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Busy(_) => Some("wait for it to end, or stop it and run again".into()),
+            Self::Damaged { .. } => {
+                Some("every line is one change; a line that was edited by hand can be removed".into())
+            }
+            Self::Io { .. } | Self::Write(_) => None,
+        }
+    }
+}
+
+/// The open journal of a cluster. While it lives, no other process can open it.
+pub struct Journal {
+    folder: PathBuf,
+    state: Mutex<State>,
+    writer: writer::Writer,
+    _lock: Lock,
+}
+
+/// Goes with the process: a killed run leaves none behind.
+struct Lock(File);
+
+#[derive(Default)]
+struct State {
+    /// Every intent that was not undone, in the order of the file.
+    entries: BTreeMap<u64, Entry>,
+    /// The newest entry of each (node, step).
+    newest: HashMap<(String, String), u64>,
+    /// The mark that a node was given when it was first touched.
+    marks: HashMap<String, String>,
+    next: u64,
+}
+
+/// A change to a node that was begun, and not undone since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub node: String,
+    pub phase: String,
+    pub step: String,
+    pub fingerprint: String,
+    pub undo: Vec<Undo>,
+    pub done: bool,
+}
+
+impl Journal {
+    /// Whether anything was ever recorded in this folder. One without a record is somebody else's, or new.
+    pub fn has_records(folder: &Path) -> bool {
+        fs::metadata(folder.join(JOURNAL)).is_ok_and(|file| file.len() > 0)
+    }
+
+    /// Opens the journal in the cluster's state folder, making both where needed.
+    pub fn open(folder: &Path) -> Result<Self, JournalError> {
+        let io = |action, path: &Path| {
+            let path = path.to_path_buf();
+            move |source| JournalError::Io { action, path, source }
+        };
+        make_private(folder).map_err(io("make the folder", folder))?;
+        let lock = lock(&folder.join(LOCK))?;
+        let path = folder.join(JOURNAL);
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(io("open", &path))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(io("read", &path))?;
+        // A run that was killed while writing leaves a line without an end: it never happened.
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64).map_err(io("cut", &path))?;
+        }
+        let mut state = State::default();
+        for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let record = serde_json::from_slice(line).map_err(|source| JournalError::Damaged {
+                path: path.clone(),
+                line: index + 1,
+                source,
+            })?;
+            state.apply(&record);
+        }
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            state: Mutex::new(state),
+            writer: writer::Writer::start(file),
+            _lock: lock,
+        })
+    }
+
+    /// The cluster's state folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Appends a record; returns when it is safe on disk.
+    pub async fn append(&self, record: Record) -> Result<(), JournalError> {
+        let mut line = serde_json::to_vec(&record).map_err(|error| JournalError::Write(error.to_string()))?;
+        line.push(b'\n');
+        self.writer.append(line).await.map_err(JournalError::Write)?;
+        self.state.lock().expect("no panic while locked").apply(&record);
+        Ok(())
+    }
+
+    /// Whether `step` is done on `node` in just this form.
+    pub fn is_done(&self, node: &str, step: &str, fingerprint: &str) -> bool {
+        self.newest(node, step).is_some_and(|entry| entry.done && entry.fingerprint == fingerprint)
+    }
+
+    /// The newest entry of a step, done or only begun.
+    pub fn newest(&self, node: &str, step: &str) -> Option<Entry> {
+        let state = self.state.lock().expect("no panic while locked");
+        let number = state.newest.get(&(node.to_string(), step.to_string()))?;
+        state.entries.get(number).cloned()
+    }
+
+    /// Everything that was done or begun and not undone, oldest first.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.state.lock().expect("no panic while locked").entries.values().cloned().collect()
+    }
+
+    /// The mark that `node` was given when it was first touched.
+    pub fn mark(&self, node: &str) -> Option<String> {
+        self.state.lock().expect("no panic while locked").marks.get(node).cloned()
+    }
+
+    /// Removes the journal itself: after a cleanup that left nothing behind.
+    pub fn remove(self) -> Result<(), JournalError> {
+        for name in [JOURNAL, LOCK] {
+            let path = self.folder.join(name);
+            fs::remove_file(&path).map_err(|source| JournalError::Io { action: "remove", path, source })?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Begin { .. } => {}
+            Record::Mark { node, mark } => {
+                if self.marks.insert(node.clone(), mark.clone()).is_some_and(|old| old != *mark) {
+                    self.forget(node);
+                }
+            }
+            Record::Intent { node, phase, step, fingerprint, undo, .. } => {
+                let key = (node.clone(), step.clone());
+                let (mut phase, mut undo) = (phase.clone(), undo.clone());
+                // The same step in another form: what the first form must undo is still to be undone,
+                // and in its turn, whoever repeats the step.
+                if let Some(old) = self.newest.get(&key).and_then(|number| self.entries.get(number)) {
+                    undo.retain(|new| !old.undo.contains(new));
+                    undo.splice(0..0, old.undo.iter().cloned());
+                    phase.clone_from(&old.phase);
+                }
+                let number = *self.newest.entry(key).or_insert_with(|| {
+                    self.next += 1;
+                    self.next
+                });
+                let entry = Entry {
+                    node: node.clone(),
+                    phase,
+                    step: step.clone(),
+                    fingerprint: fingerprint.clone(),
+                    undo,
+                    done: false,
+                };
+                self.entries.insert(number, entry);
+            }
+            Record::Done { node, step, .. } => {
+                let number = self.newest.get(&(node.clone(), step.clone()));
+                if let Some(entry) = number.and_then(|number| self.entries.get_mut(number)) {
+                    entry.done = true;
+                }
+            }
+            Record::Undone { node, step, .. } => {
+                if let Some(number) = self.newest.remove(&(node.clone(), step.clone())) {
+                    self.entries.remove(&number);
+                }
+            }
+            Record::Forget { node, .. } => self.forget(node),
+        }
+    }
+
+    fn forget(&mut self, node: &str) {
+        self.entries.retain(|_, entry| entry.node != node);
+        self.newest.retain(|(name, _), _| name != node);
+    }
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+impl Drop for Lock {
+    /// Not left to the closing: a process that was just forked holds the file open until it becomes
+    /// its own program.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+    }
+}
+
+fn lock(path: &Path) -> Result<Lock, JournalError> {
+    let io = |source| JournalError::Io { action: "lock", path: path.to_path_buf(), source };
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+    if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
+        let mut holder = String::new();
+        let _ = file.read_to_string(&mut holder);
+        return Err(JournalError::Busy(holder.trim().to_string()));
+    }
+    file.set_len(0).map_err(io)?;
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+    writeln!(file, "{}", std::process::id()).map_err(io)?;
+    Ok(Lock(file))
+}
+
+#[cfg(test)]
+mod tests;

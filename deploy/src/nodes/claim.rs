@@ -1,0 +1,79 @@
+//! A node's mark: a random word that tells this machine from another one that later answers under
+//! the same name, about which the journal knows nothing.
+
+use super::{Node, Nodes};
+use crate::cluster::kubectl;
+use crate::journal::{Record, Undo};
+use crate::remote::{Command, mounts, networks, quote, runtimes};
+use crate::run::{Outcome, Step};
+use crate::store::ROOT;
+use eggo_errors::Report;
+
+/// Makes sure that the node carries a mark and that the journal speaks of just this machine.
+pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
+    let (name, journal) = (&node.host.name, all.run.journal());
+    let known = journal.mark(name);
+    let mark = match &node.facts.mark {
+        Some(mark) => mark.clone(),
+        None => new_mark()?,
+    };
+    if known.as_ref() != Some(&mark) {
+        journal.append(Record::Mark { node: name.clone(), mark: mark.clone() }).await?;
+    }
+    let cluster = &all.config.cluster_id;
+    let step = step(&mark, cluster);
+    let step = if node.facts.mark.is_none() || node.facts.cluster.as_ref() != Some(cluster) {
+        step.always()
+    } else {
+        step
+    };
+    all
+        .run
+        .step(name, step, || async {
+            let (mark, cluster) = (quote(&mark), quote(cluster));
+            let script = format!(
+                "umask 077; mkdir -p {ROOT}; cd {ROOT}\n{}\n{}\n{}\n\
+                 echo {mark} > mark.new; mv mark.new mark; echo {cluster} > cluster.new; mv cluster.new cluster",
+                mounts::note(),
+                runtimes::note(),
+                networks::note()
+            );
+            node.remote.run(Command::sh("claim the node", script)).await?;
+            Ok(Outcome::Changed)
+        })
+        .await
+}
+
+/// Everything of ours that no other step removes lies in these folders: undone last, because it is done first.
+fn step(mark: &str, cluster: &str) -> Step {
+    Step::new("node/mark", "claim the node")
+        .fingerprint_of([mark, cluster])
+        .undo_all([ROOT, kubectl::FOLDER].map(Undo::tree))
+}
+
+fn new_mark() -> Result<String, Report> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Report::new(format!("no random numbers: {error}")))?;
+    Ok(hex::encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::kubectl::Kubectl;
+    use crate::remote::fake::Fake;
+    use zeroize::Zeroizing;
+
+    #[tokio::test]
+    async fn what_kubectl_remembers_goes_with_the_node() {
+        let host = Fake::new("m");
+        let kubectl = Kubectl::new(&host, "kubectl", Zeroizing::new(String::new()));
+        kubectl.words("list nodes", &["get", "nodes"]).await.unwrap();
+        let script = host.scripts().remove(0);
+        let (_, cache) = script.split_once("--cache-dir=").unwrap();
+        let cache = cache.split(' ').next().unwrap();
+        let gone =
+            |undo: &Undo| matches!(undo, Undo::Tree { path } if cache.starts_with(&format!("{path}/")));
+        assert!(step("mark", "cluster").undo.iter().any(gone), "{cache} stays");
+    }
+}

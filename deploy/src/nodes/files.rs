@@ -1,0 +1,384 @@
+//! Binaries, files and folders, from the node's store to where they belong: whitelist checked again,
+//! symlinks on the node that lead out refused, written beside and renamed, the old one kept.
+
+use super::{Node, Nodes};
+use crate::journal::Undo;
+use crate::plan::Wanted;
+use crate::remote::{Command, KEPT, RemoteError, quote, settle, words};
+use crate::run::{Outcome, Step};
+use crate::store;
+use eggo_bundles::{Item, Kind, dst};
+use eggo_errors::{Explain, Report};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One file on its way to its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    pub item: Arc<Item>,
+    pub path: String,
+    pub mode: u32,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum PlaceError {
+    #[error(transparent)]
+    Bad(#[from] dst::BadDst),
+    #[error("{node}: `{path}` leads to `{real}` on the node, outside of the whitelist")]
+    LeadsOut { node: String, path: String, real: String },
+    #[error("{node}: others than root may change `{path}`")]
+    Shared { node: String, path: String },
+}
+
+impl Explain for PlaceError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Bad(error) => Some(error.hint()),
+            Self::LeadsOut { .. } => {
+                Some("a symbolic link stands in the way: remove it, or choose another folder".into())
+            }
+            Self::Shared { .. } => Some(
+                "they could lead the installer astray there: remove it, give it to root alone, or choose another folder"
+                    .into(),
+            ),
+        }
+    }
+}
+
+/// Where each of a node's items goes; those without a destination stay in the store.
+pub fn placements(items: &[Wanted]) -> Result<Vec<Placement>, PlaceError> {
+    let mut placements = Vec::new();
+    for Wanted { item, dst } in items {
+        let Some(folder) = dst.as_deref().or(item.dst.as_deref()) else { continue };
+        let name = match item.kind {
+            Kind::Bin | Kind::File | Kind::Dir => item.path.rsplit('/').next().unwrap_or_default(),
+            Kind::Pkg | Kind::Image | Kind::Addon => continue,
+        };
+        let path = dst::check(&format!("{folder}/{name}"))?;
+        let mode = item.mode.unwrap_or(if item.kind == Kind::Bin { 0o755 } else { 0o644 }) & 0o777;
+        placements.push(Placement { item: item.clone(), path, mode });
+    }
+    Ok(placements)
+}
+
+const STEP: &str = "files/install";
+
+fn step(placements: &[Placement]) -> Step {
+    let described = |p: &Placement| format!("{} {} {:o} {:?}", p.item.sha256, p.path, p.mode, p.item.link);
+    Step::new(STEP, format!("install {} files", placements.len()))
+        .fingerprint_of(placements.iter().map(described))
+        .undo_all(undo(placements))
+}
+
+/// Whether the journal says so.
+pub(super) fn is_in_place(all: &Nodes, node: &Node) -> bool {
+    placements(&node.plan.items).is_ok_and(|placements| {
+        let step = step(&placements);
+        placements.is_empty() || all.run.journal().is_done(&node.host.name, &step.id, &step.fingerprint)
+    })
+}
+
+/// Some of the files are about to be others: the journal no longer says that all are in place.
+pub(super) async fn reopen(all: &Nodes, node: &Node) -> Result<(), Report> {
+    Ok(all.run.reopen(&node.host.name, STEP).await?)
+}
+
+/// Puts everything in its place.
+pub(super) async fn install(all: &Nodes, node: &Node) -> Result<(), Report> {
+    let placements = placements(&node.plan.items)?;
+    if placements.is_empty() {
+        return Ok(());
+    }
+    let (name, remote) = (&node.host.name, &*node.remote);
+    let step = step(&placements);
+    // The journal's word and a look at the node together: a file that was removed since comes back.
+    let done = all.run.journal().is_done(name, &step.id, &step.fingerprint);
+    if done && differing(node, &placements).await?.is_empty() {
+        return Ok(());
+    }
+    let work = || async {
+        let output = remote.run(command(&placements)).await?;
+        let text = output.text();
+        for line in text.lines() {
+            if let Some((path, real)) =
+                line.strip_prefix("leads out: ").and_then(|rest| rest.split_once(" -> "))
+            {
+                let (node, path, real) = (name.clone(), path.into(), real.into());
+                return Err(PlaceError::LeadsOut { node, path, real }.into());
+            }
+            if let Some(path) = line.strip_prefix("shared: ") {
+                return Err(PlaceError::Shared { node: name.clone(), path: path.into() }.into());
+            }
+        }
+        if !output.success() {
+            return Err(RemoteError::failed(name, "install files", &output, false).into());
+        }
+        Ok(Outcome::changed_if(text.lines().any(|line| line == "changed")))
+    };
+    all.run.step(name, step.always(), work).await.map(|_| ())
+}
+
+/// Read backwards: files go back to what was there, then the folders that were made for them, deepest first.
+fn undo(placements: &[Placement]) -> Vec<Undo> {
+    let files = placements.iter().map(|placement| Undo::Item { path: placement.path.clone() });
+    let mut folders = BTreeSet::new();
+    for placement in placements {
+        let mut folder = placement.path.as_str();
+        while let Some((parent, _)) = folder.rsplit_once('/') {
+            folder = parent;
+            if dst::ALLOWED.contains(&folder) || dst::check(folder).is_err() {
+                break;
+            }
+            folders.insert(folder.to_string());
+        }
+    }
+    let own =
+        ["/etc/kubernetes", "/opt/cni/bin", "/opt/cni", "/usr/libexec/cni", "/etc/cni/net.d", "/etc/cni"];
+    let own =
+        own.into_iter().filter(|folder| placements.iter().any(|p| p.path.starts_with(&format!("{folder}/"))));
+    let mut folders: Vec<String> = folders.into_iter().chain(own.map(Into::into)).collect();
+    folders.sort_by_key(String::len);
+    folders.into_iter().map(|path| Undo::Folder { path }).chain(files).collect()
+}
+
+/// What is not on the node with the right size, mode and owner.
+async fn differing<'a>(node: &Node, placements: &'a [Placement]) -> Result<Vec<&'a Placement>, Report> {
+    let paths = placements.iter().map(|placement| placement.path.as_str());
+    let script = format!("stat -c '%s %a %U:%G %n' -- {} 2>/dev/null || :", words(paths));
+    let output = node.remote.run(Command::sh("look at installed files", script)).await?;
+    let text = output.text();
+    let found: BTreeMap<&str, &str> =
+        text.lines().filter_map(|line| line.splitn(4, ' ').nth(3).map(|path| (path, line))).collect();
+    let right = |placement: &&Placement| {
+        let Placement { item, path, mode } = placement;
+        if item.link.is_some() {
+            return found.contains_key(path.as_str());
+        }
+        let wanted = format!("{} {mode:o} root:root {path}", item.size);
+        found.get(path.as_str()).is_some_and(|line| *line == wanted)
+    };
+    Ok(placements.iter().filter(|placement| !right(placement)).collect())
+}
+
+/// `place SOURCE PATH MODE` and `link TARGET PATH`. The first time they keep what is there, the second time they
+/// replace it. A folder is followed to where it really is first, and nobody but root may lead it elsewhere
+/// afterwards: below the whitelist's own folders it and its parents are root's, or not there yet. Where others
+/// may add files, as in /tmp, a new file gets a name that nobody could guess.
+const PLACE: &str = r#"
+inside() {
+  [ "$pass $1" != "$seen" ] || return 0
+  look "$1"
+  if [ $pass = second ]; then mkdir -p "$1"; look "$1"; fi
+  seen="$pass $1"
+}
+look() {
+  folder=$1 real=$(readlink -m -- "$1")
+  roots "$folder"
+  [ "$real" = "$folder" ] || roots "$real"
+}
+roots() {
+  at=$1
+  for allowed in $whitelist; do case $at in
+    "$allowed" | "$allowed"/*)
+      while [ "$at" != "$allowed" ]; do
+        if has=$(stat -c '%u:%g %a' -- "$at" 2>/dev/null); then
+          [ ! -L "$at" ] || has="${has%% *} 0"
+          case $has in
+            0:*' '[1357]???) ;;
+            0:*[2367]) echo "shared: $at"; exit 9 ;;
+            0:0' '*) ;;
+            0:*[2367]? | [!0]*) echo "shared: $at"; exit 9 ;;
+          esac
+        fi
+        at=${at%/*}
+      done
+      return 0 ;;
+  esac; done
+  echo "leads out: $folder -> $real"; exit 9
+}
+keep() {
+  if [ ! -e "$kept/original$1" ] && [ ! -L "$kept/original$1" ] && [ ! -e "$kept/absent$1" ]; then
+    if [ -e "$1" ] || [ -L "$1" ]; then
+      mkdir -p "$kept/original${1%/*}"; rm -rf "$kept/original$1.new"; cp -a "$1" "$kept/original$1.new"
+      mv -f "$kept/original$1.new" "$kept/original$1"; fresh=yes
+    else mkdir -p "$kept/absent${1%/*}"; : > "$kept/absent$1"; fi
+  elif [ -f "$1" ]; then
+    mkdir -p "$kept/previous${1%/*}"; cp -a "$1" "$kept/previous$1.new"; mv -f "$kept/previous$1.new" "$kept/previous$1"
+    fresh=yes
+  fi
+}
+place() {
+  path=$2; inside "${path%/*}"
+  if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$1" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
+  then return 0; fi
+  if [ $pass = first ]; then keep "$path"; return 0; fi
+  rm -f "$path".eggo-new.??????; new=$(mktemp "$path.eggo-new.XXXXXX")
+  cp "$1" "$new"; chown root:root "$new"; chmod "$3" "$new"
+  mv -fT "$new" "$path"; echo changed
+}
+link() {
+  path=$2; inside "${path%/*}"
+  if [ -L "$path" ] && [ "$(readlink "$path")" = "$1" ]; then return 0; fi
+  if [ $pass = first ]; then keep "$path"; return 0; fi
+  rm -f "$path.eggo-new"; ln -sn "$1" "$path.eggo-new"; mv -fT "$path.eggo-new" "$path"; echo changed
+}
+"#;
+
+fn command(placements: &[Placement]) -> Command {
+    let mut script = format!(
+        "umask 022; kept={KEPT}; whitelist='{}'\n(umask 077; mkdir -p \"$kept\")\n{PLACE}all() {{ :\n",
+        dst::ALLOWED.join(" ")
+    );
+    for Placement { item, path, mode } in placements {
+        let path = quote(path);
+        match &item.link {
+            Some(target) => script.push_str(&format!("link {} {path}\n", quote(target))),
+            None => script.push_str(&format!("place {} {path} {mode:o}\n", store::path(&item.sha256))),
+        }
+    }
+    script.push_str(&format!(
+        "}}\nfresh= seen= pass=first; all; [ -z \"$fresh\" ] || {{ {}; }}; pass=second; all\n",
+        settle("\"$kept\"")
+    ));
+    // A unit file may be among them.
+    script.push_str("systemctl daemon-reload 2>/dev/null || :\n");
+    Command::sh("install files", script).timeout(Duration::from_secs(1800)).unchecked()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eggo_bundles::{Arch, Digest};
+
+    fn wanted(kind: Kind, path: &str, dst: &str) -> Wanted {
+        let name = path.rsplit('/').next().unwrap();
+        let item = Item::new(Arch::Amd64, kind, name, Digest::of(path.as_bytes()), 1);
+        let item = Item { path: path.into(), ..item };
+        Wanted { item: Arc::new(item), dst: Some(dst.into()) }
+    }
+
+    #[test]
+    fn every_file_goes_into_the_folder_of_its_own() {
+        let items = [
+            wanted(Kind::Bin, "amd64/bin/kubelet", "/usr/bin"),
+            wanted(Kind::File, "amd64/file/kubelet.service", "/usr/lib/systemd/system"),
+            wanted(Kind::Dir, "amd64/dir/plugins/sub/x", "/opt/cni/bin/plugins/sub"),
+            wanted(Kind::File, "amd64/file/settings", "/etc/kubernetes"),
+            wanted(Kind::Pkg, "amd64/pkg/a.deb", "/usr/bin"),
+        ];
+        let placements = placements(&items).unwrap();
+        let paths: Vec<(&str, u32)> = placements.iter().map(|p| (p.path.as_str(), p.mode)).collect();
+        let expected = [
+            ("/usr/bin/kubelet", 0o755),
+            ("/usr/lib/systemd/system/kubelet.service", 0o644),
+            ("/opt/cni/bin/plugins/sub/x", 0o644),
+            ("/etc/kubernetes/settings", 0o644),
+        ];
+        assert_eq!(paths, expected);
+        let folders: Vec<String> = undo(&placements).iter().rev().skip(4).map(Undo::title).collect();
+        let expected = [
+            "/opt/cni/bin/plugins/sub",
+            "/opt/cni/bin/plugins",
+            "/etc/kubernetes",
+            "/opt/cni/bin",
+            "/opt/cni",
+        ];
+        assert_eq!(folders, expected.map(|path| format!("remove {path} if empty")));
+    }
+
+    fn write(root: &str, path: &str, text: &str) {
+        let path = format!("{root}{path}");
+        std::fs::create_dir_all(path.rsplit_once('/').unwrap().0).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Puts a file with such a text in some places below `root`; whether it could, and what it said.
+    fn install(root: &str, paths: &[&str], text: &str) -> (bool, String) {
+        let item = Item::new(Arch::Amd64, Kind::Bin, "x", Digest::of(text.as_bytes()), 1);
+        write(root, &store::path(&item.sha256), text);
+        let item = Arc::new(item);
+        let place = |path: &&str| Placement { item: item.clone(), path: path.to_string(), mode: 0o755 };
+        let placements: Vec<Placement> = paths.iter().map(place).collect();
+        let script = command(&placements).script.replace("/usr/", &format!("{root}/usr/"));
+        let script = script.replace("/var/lib/eggo", &format!("{root}/var/lib/eggo"));
+        let fakes = format!("sync() {{ echo sync $(cat {root}/usr/bin/?); }}; chown() {{ :; }}");
+        let script = format!("set -eu; {fakes}; systemctl() {{ :; }}\n{script}");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    #[test]
+    fn what_was_there_is_on_the_disk_before_ours_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().display().to_string();
+        let install = |text: &str| {
+            let (done, said) = install(&root, &["/usr/bin/a", "/usr/bin/b"], text);
+            assert!(done, "{said}");
+            said
+        };
+        write(&root, "/usr/bin/a", "users\n");
+        assert_eq!(install("ours"), "sync users\nchanged\nchanged\n");
+        let kept =
+            |kind: &str| std::fs::read_to_string(format!("{root}{KEPT}/{kind}{root}/usr/bin/a")).unwrap();
+        assert_eq!(kept("original"), "users\n");
+        assert_eq!(install("newer"), "sync oursours\nchanged\nchanged\n", "the previous ones are kept");
+        assert_eq!((kept("original"), kept("previous")), ("users\n".into(), "ours".into()));
+        assert_eq!(std::fs::read_dir(format!("{root}/usr/bin")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nobody_else_leads_a_file_elsewhere() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().display().to_string();
+        let at = |path: &str| format!("{root}{path}");
+        let all_may = |path: &str, mode| {
+            std::fs::set_permissions(at(path), std::fs::Permissions::from_mode(mode)).unwrap()
+        };
+        write(&root, "/victim", "secret");
+        std::fs::create_dir_all(at("/usr/bin")).unwrap();
+        for planted in ["a.eggo-new", "a.eggo-new.abcdef"] {
+            symlink(at("/victim"), at("/usr/bin/") + planted).unwrap();
+        }
+        assert_eq!(install(&root, &["/usr/bin/a"], "ours"), (true, "changed\n".into()));
+        assert_eq!(std::fs::read_to_string(at("/victim")).unwrap(), "secret");
+        assert_eq!(std::fs::read_to_string(at("/usr/bin/a")).unwrap(), "ours");
+
+        std::fs::create_dir_all(at("/usr/bin/x/y")).unwrap();
+        let shared = |path: &str| (false, format!("shared: {root}{path}\n"));
+        if std::fs::metadata(at("/usr/bin/x")).unwrap().uid() != 0 {
+            // Without root's rights all folders here are another's.
+            assert_eq!(install(&root, &["/usr/bin/x/a"], "ours"), shared("/usr/bin/x"));
+            return;
+        }
+        chown(at("/usr/bin/x"), None, Some(0)).unwrap();
+        chown(at("/usr/bin/x/y"), None, Some(0)).unwrap();
+        assert_eq!(install(&root, &["/usr/bin/x/y/z/a"], "ours"), (true, "changed\n".into()));
+        let paths = ["/usr/bin/b", "/usr/bin/x/y/b"];
+        all_may("/usr/bin/x", 0o777);
+        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x"));
+        all_may("/usr/bin/x", 0o775);
+        chown(at("/usr/bin/x"), None, Some(65534)).unwrap();
+        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x"));
+        all_may("/usr/bin/x", 0o1777);
+        chown(at("/usr/bin/x/y"), Some(65534), None).unwrap();
+        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x/y"));
+        assert!(!std::path::Path::new(&at("/usr/bin/b")).exists(), "nothing is changed then");
+        symlink("x/y", at("/usr/bin/z")).unwrap();
+        assert_eq!(install(&root, &["/usr/bin/z/b"], "ours"), shared("/usr/bin/x/y"));
+        chown(at("/usr/bin/x/y"), Some(0), None).unwrap();
+        assert!(
+            install(&root, &["/usr/bin/z/b"], "ours").0,
+            "as in /tmp: only root may replace what is root's"
+        );
+    }
+
+    #[test]
+    fn a_destination_outside_of_the_whitelist_is_refused_again() {
+        for folder in ["/etc", "/etc/kubernetes-evil", "/usr/bin/../../etc"] {
+            assert!(placements(&[wanted(Kind::Bin, "amd64/bin/x", folder)]).is_err(), "{folder}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Images into the node's container runtime, from the blobs in its store: the archive that the
+//! runtime loads is put together on the node, so nothing is sent twice.
+
+use super::{Node, Nodes};
+use crate::config::RuntimeKind;
+use crate::journal::Undo;
+use crate::remote::Command;
+use crate::run::{Outcome, Step};
+use crate::store::{self, ROOT};
+use eggo_bundles::layout::{Layout, Names, blob_path};
+use eggo_bundles::{Digest, Image};
+use eggo_errors::Report;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// Loads the images that the runtime does not have yet.
+pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
+    let images = &node.plan.images;
+    if images.is_empty() {
+        return Ok(());
+    }
+    let kind = all.config.runtime.kind;
+    let look = Command::sh("list images", list_script(kind));
+    let absent = absent_images(kind, images, &node.remote.run(look).await?.text());
+    if absent.is_empty() {
+        return Ok(());
+    }
+    let layout = layout(node, &absent)?;
+    let names: Vec<String> = absent.iter().map(|image| image.name.clone()).collect();
+    let step = Step::new("images/load", format!("load {} images", absent.len()))
+        .fingerprint_of(absent.iter().map(|image| format!("{} {}", image.name, image.manifest)))
+        .undo(Undo::Images { runtime: kind, names })
+        .always();
+    let work = || async {
+        node.remote.run(load_command(kind, &layout)).await?;
+        Ok(Outcome::Changed)
+    };
+    all.run.step(&node.host.name, step, work).await.map(|_| ())
+}
+
+fn layout(node: &Node, images: &[&Arc<Image>]) -> Result<Layout, Report> {
+    let sizes: BTreeMap<Digest, u64> =
+        node.plan.items.iter().map(|wanted| (wanted.item.sha256, wanted.item.size)).collect();
+    let images = images.iter().map(|image| &***image);
+    Layout::new(node.host.arch, images, |digest| sizes.get(digest).copied())
+        .map_err(|error| Report::new(error.to_string()))
+}
+
+/// One line per image: its name, and the digest by which the runtime knows it, where it says so.
+pub(super) fn list_script(kind: RuntimeKind) -> &'static str {
+    match kind {
+        RuntimeKind::Containerd => {
+            "ctr -n k8s.io images ls | while read -r name _ digest _; do echo \"$name $digest\"; done"
+        }
+        RuntimeKind::Docker => "docker image ls --no-trunc --format '{{.Repository}}:{{.Tag}} {{.ID}}'",
+        // Of old it prints names with their tags in one column, `REF`.
+        RuntimeKind::Isulad => {
+            "isula images | { read -r head _; while read -r name tag _; do \
+             if [ \"$head\" = REF ]; then echo \"$name\"; else echo \"$name:$tag\"; fi; done; }"
+        }
+    }
+}
+
+/// Which of `images` are not in the runtime's list, in name and content.
+pub fn absent_images<'a>(kind: RuntimeKind, images: &'a [Arc<Image>], list: &str) -> Vec<&'a Arc<Image>> {
+    let listed = Listed::new(kind, list);
+    let is_there = |image: &Image| {
+        let digest = match kind {
+            RuntimeKind::Containerd => image.manifest.oci(),
+            RuntimeKind::Docker => image.config.oci(),
+            RuntimeKind::Isulad => String::new(),
+        };
+        let names = Names::of(&image.name);
+        let name = names.tagged.or(names.digested).unwrap_or_else(|| image.name.clone());
+        listed.digest(&name).is_some_and(|found| digest.is_empty() || *found == digest)
+    };
+    images.iter().filter(|image| !is_there(image)).collect()
+}
+
+/// What a runtime lists.
+pub(super) struct Listed {
+    kind: RuntimeKind,
+    digests: BTreeMap<String, String>,
+}
+
+impl Listed {
+    pub(super) fn new(kind: RuntimeKind, list: &str) -> Self {
+        let entry = |line: &str| {
+            let mut words = line.split_whitespace();
+            Some((known_as(kind, words.next()?).to_string(), words.next().unwrap_or("").to_string()))
+        };
+        Self { kind, digests: list.lines().filter_map(entry).collect() }
+    }
+
+    /// By which digest an image, named in full, is listed; empty if the runtime does not say.
+    pub(super) fn digest(&self, name: &str) -> Option<&String> {
+        self.digests.get(known_as(self.kind, name))
+    }
+}
+
+/// Docker prints names of its own hub without the hub, and so does iSulad but for old ones.
+fn known_as(kind: RuntimeKind, name: &str) -> &str {
+    match (kind, name.strip_prefix("docker.io/")) {
+        (RuntimeKind::Docker | RuntimeKind::Isulad, Some(short)) => {
+            short.strip_prefix("library/").unwrap_or(short)
+        }
+        _ => name,
+    }
+}
+
+/// A folder with the lists and, as links into the store, the blobs; read as one archive.
+fn load_command(kind: RuntimeKind, layout: &Layout) -> Command {
+    let loader = match kind {
+        RuntimeKind::Containerd => "ctr -n k8s.io images import -",
+        RuntimeKind::Docker => "docker load",
+        RuntimeKind::Isulad => "cat > images.tar && isula load -i images.tar",
+    };
+    let script = format!(
+        "umask 077; work=$(mktemp -d {ROOT}/images.XXXXXX); trap 'rm -rf \"$work\"' EXIT; mkdir \"$work/files\"\n\
+         tar -x -C \"$work/files\" -f -; cd \"$work\"\n\
+         (tar -c -h -C files -f - . || : > failed) | ({loader})\n\
+         if [ -e failed ]; then echo 'not all blobs are in the store' >&2; exit 1; fi"
+    );
+    let mut archive = tar::Builder::new(Vec::new());
+    let expect = "writing to memory does not fail";
+    for (name, bytes) in &layout.files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, &bytes[..]).expect(expect);
+    }
+    for digest in layout.blobs.keys() {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        header.set_mode(0o777);
+        archive.append_link(&mut header, blob_path(digest), store::path(digest)).expect(expect);
+    }
+    Command::sh("load images", script).stdin(archive.into_inner().expect(expect)).timeout(TIMEOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eggo_bundles::Arch;
+
+    fn image(name: &str) -> Arc<Image> {
+        Arc::new(Image {
+            name: name.into(),
+            arch: Arch::Amd64,
+            manifest: Digest::of(b"manifest"),
+            media_type: "application/vnd.oci.image.manifest.v1+json".into(),
+            config: Digest::of(b"config"),
+            layers: vec![],
+            roles: vec![],
+        })
+    }
+
+    /// The script reads what every version of `isula images` prints.
+    #[test]
+    fn isulad_lists_names_in_one_column_or_two() {
+        let listed = |table: &str| {
+            let script =
+                format!("isula() {{ cat <<'END'\n{table}\nEND\n}}\n{}", list_script(RuntimeKind::Isulad));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let new = "REPOSITORY          TAG   IMAGE ID      CREATED              SIZE\n\
+                   nginx               1     9319da1f5233  2026-03-01 10:55:44  1.273 MB\n\
+                   k8s.gcr.io/pause    3.2   e4db68de4ff2  2026-03-01 10:55:44  1.273 MB";
+        let old = "REF                         IMAGE ID      CREATED              SIZE\n\
+                   docker.io/library/nginx:1   9319da1f5233  2018-03-01 10:55:44  1.273 MB";
+        assert_eq!(listed(new), "nginx:1\nk8s.gcr.io/pause:3.2\n");
+        assert_eq!(listed(old), "docker.io/library/nginx:1\n");
+    }
+
+    #[test]
+    fn only_what_is_not_there_in_name_and_content_is_loaded() {
+        let images = [image("docker.io/library/nginx:1"), image("k8s.gcr.io/pause:3.2")];
+        let (manifest, config) = (Digest::of(b"manifest").oci(), Digest::of(b"config").oci());
+        let other = Digest::of(b"other").oci();
+        let cases = [
+            (
+                RuntimeKind::Containerd,
+                format!("docker.io/library/nginx:1 {manifest}\nk8s.gcr.io/pause:3.2 {other}\n"),
+                1,
+            ),
+            (RuntimeKind::Containerd, String::new(), 2),
+            (RuntimeKind::Docker, format!("nginx:1 {config}\nk8s.gcr.io/pause:3.2 {config}\n"), 0),
+            (RuntimeKind::Docker, format!("nginx:1 {other}\n"), 2),
+            (RuntimeKind::Isulad, "docker.io/library/nginx:1\n".into(), 1),
+            (RuntimeKind::Isulad, "nginx:1\nk8s.gcr.io/pause:3.2\n".into(), 0),
+        ];
+        for (kind, list, count) in cases {
+            assert_eq!(absent_images(kind, &images, &list).len(), count, "{kind} {list}");
+        }
+    }
+}

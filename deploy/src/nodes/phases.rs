@@ -1,0 +1,200 @@
+//! The phases of this room. They slot into the list of any operation whose context has a [`Nodes`].
+
+use super::{Node, Nodes, archives, claim, files, images, prune, system};
+use crate::distribute::{Delivery, distribute};
+use crate::packages;
+use crate::phases::{OnFailure, Phase, PhaseError};
+use crate::run::Run;
+use eggo_bundles::{Item, Kind};
+use eggo_errors::Report;
+use std::sync::Arc;
+
+/// Nodes that are worked on at the same time; each costs little here.
+const AT_ONCE: usize = 64;
+
+/// A context with nodes in it.
+pub trait HasNodes: Send + Sync + 'static {
+    fn nodes(&self) -> &Nodes;
+}
+
+impl HasNodes for Nodes {
+    fn nodes(&self) -> &Nodes {
+        self
+    }
+}
+
+/// From bare nodes to installed content.
+pub fn phases<C: HasNodes>() -> Vec<Phase<C>> {
+    vec![
+        Phase {
+            name: "distribute",
+            title: "Distribute content",
+            help: "send every node what it lacks, and verify it there",
+            run_if: |_| true,
+            run: |context| Box::pin(send(context.nodes())),
+            on_failure: OnFailure::GoOn,
+        },
+        Phase {
+            name: "simulate",
+            title: "Try package transactions",
+            help: "ask every node's package manager whether it would take the packages; changes nothing",
+            run_if: |context| any(context, has_packages),
+            run: |context| Box::pin(simulate(context.nodes())),
+            on_failure: OnFailure::Stop,
+        },
+        Phase {
+            name: "system",
+            title: "Prepare systems",
+            help: "hostname, /etc/hosts, kernel modules and settings, firewall ports",
+            run_if: |_| true,
+            run: |context| Box::pin(prepare(context.nodes())),
+            on_failure: OnFailure::GoOn,
+        },
+        Phase {
+            name: "packages",
+            title: "Install packages",
+            help: "in one transaction per node, through its own package manager; services are held back",
+            run_if: |context| any(context, |node| has_packages(node) || !node.plan.repo_packages.is_empty()),
+            run: |context| Box::pin(install_packages(context.nodes())),
+            on_failure: OnFailure::GoOn,
+        },
+        Phase {
+            name: "files",
+            title: "Install binaries and files",
+            help: "put binaries, files and folders in their places; what they replace is kept",
+            run_if: |context| any(context, |node| node.plan.items.iter().any(|wanted| wanted.dst.is_some())),
+            run: |context| Box::pin(install_files(context.nodes())),
+            on_failure: OnFailure::GoOn,
+        },
+    ]
+}
+
+/// After the container runtimes have started.
+pub fn images<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "images",
+        title: "Load images",
+        help: "load into each node's container runtime the images that it lacks",
+        run_if: |context| any(context, |node| node.plan.of_kind(Kind::Image).next().is_some()),
+        run: |context| Box::pin(load_images(context.nodes())),
+        on_failure: OnFailure::GoOn,
+    }
+}
+
+/// When nothing is left to do.
+pub fn prune<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "prune",
+        title: "Tidy stores",
+        help: "remove content that neither this install nor the one before it needs",
+        run_if: |_| true,
+        run: |context| Box::pin(prune_stores(context.nodes())),
+        on_failure: OnFailure::GoOn,
+    }
+}
+
+fn any<C: HasNodes>(context: &C, wanted: impl Fn(&Node) -> bool) -> bool {
+    context.nodes().nodes.iter().any(wanted)
+}
+
+fn has_packages(node: &Node) -> bool {
+    node.plan.of_kind(Kind::Pkg).next().is_some()
+}
+
+async fn send(all: &Nodes) -> Result<(), PhaseError> {
+    let run = &all.run;
+    let claimed = run
+        .on_each(&all.nodes, AT_ONCE, |node| async move { claim::claim(all, node).await.map(|_| ()) })
+        .await;
+    let mut failures = match claimed {
+        Err(PhaseError::Nodes(failures)) => failures,
+        Err(whole) => return Err(whole),
+        Ok(()) => Vec::new(),
+    };
+    let nodes = all.nodes.iter().filter(|node| !run.has_failed(&node.host.name));
+    let deliveries = nodes.map(|node| Delivery {
+        host: node.remote.clone(),
+        items: node.plan.items.iter().map(|wanted| wanted.item.clone()).collect(),
+        contents: node.facts.store.clone(),
+    });
+    let delivered = distribute(deliveries.collect(), all.source.clone(), run.events().clone()).await;
+    run.count_changes(delivered.sent.values().filter(|sent| **sent > 0).count());
+    for failure in &delivered.failures {
+        run.mark_failed(&failure.node);
+    }
+    failures.extend(delivered.failures);
+    if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
+}
+
+fn transaction(node: &Node) -> Result<packages::Transaction, packages::PackageError> {
+    let items: Vec<Arc<Item>> = node.plan.of_kind(Kind::Pkg).map(|wanted| wanted.item.clone()).collect();
+    packages::decide(&node.facts, &items)
+}
+
+async fn simulate(all: &Nodes) -> Result<(), PhaseError> {
+    let each = |node| async move {
+        if !has_packages(node) {
+            return Ok(());
+        }
+        let _waits = all.run.waits_for([node.host.name.as_str()], "ask the package manager");
+        Ok(packages::simulate(&*node.remote, &transaction(node)?).await?)
+    };
+    all.run.on_each(&all.nodes, AT_ONCE, each).await
+}
+
+async fn prepare(all: &Nodes) -> Result<(), PhaseError> {
+    all.run.on_each(&all.nodes, AT_ONCE, |node| system::prepare(all, node)).await
+}
+
+async fn install_packages(all: &Nodes) -> Result<(), PhaseError> {
+    let run = &all.run;
+    let each = |node| install_on(run, node);
+    run.on_each(&all.nodes, AT_ONCE, each).await
+}
+
+async fn install_on(run: &Run, node: &Node) -> Result<(), Report> {
+    let (remote, names) = (&*node.remote, &node.plan.repo_packages);
+    if !names.is_empty() {
+        packages::install_from_repositories(run, remote, &node.facts, names).await?;
+    }
+    if has_packages(node) {
+        packages::install(run, remote, &transaction(node)?).await?;
+    }
+    Ok(())
+}
+
+async fn install_files(all: &Nodes) -> Result<(), PhaseError> {
+    all.run.on_each(&all.nodes, AT_ONCE, |node| files::install(all, node)).await
+}
+
+async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
+    all.run.on_each(&all.nodes, AT_ONCE, |node| load_images_on(all, node)).await
+}
+
+async fn load_images_on(all: &Nodes, node: &Node) -> Result<(), Report> {
+    images::load(all, node).await?;
+    archives::load(all, node).await
+}
+
+async fn prune_stores(all: &Nodes) -> Result<(), PhaseError> {
+    all.run.on_each(&all.nodes, AT_ONCE, |node| prune::prune(all, node)).await
+}
+
+/// Whether a node has all its packages and files, by its facts and the journal.
+pub fn is_in_place(all: &Nodes, node: &Node) -> bool {
+    let missing = |name: &String| node.facts.package(name).is_none();
+    let packages = !has_packages(node) || transaction(node).is_ok_and(|found| found.install.is_empty());
+    packages && !node.plan.repo_packages.iter().any(missing) && files::is_in_place(all, node)
+}
+
+/// Everything that one node is to have, for operations that go node by node.
+pub async fn install_node(all: &Nodes, node: &Node) -> Result<(), Report> {
+    install_on(&all.run, node).await?;
+    files::install(all, node).await?;
+    load_images_on(all, node).await
+}
+
+/// Some of what [`install_node`] did is about to be taken back: [`is_in_place`] must not say otherwise.
+pub async fn reopen(all: &Nodes, node: &Node) -> Result<(), Report> {
+    files::reopen(all, node).await
+}

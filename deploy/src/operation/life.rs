@@ -1,0 +1,133 @@
+//! What is asked of a cluster that runs: its status, certificates, etcd's data.
+
+use super::survey::on_this_machine;
+use super::{Access, kept};
+use crate::cleanup::{self, CleanupHooks};
+use crate::cluster::certs::{self, Line};
+use crate::cluster::context::Bare;
+use crate::cluster::delete;
+use crate::cluster::deploy::certificates::save_config;
+use crate::cluster::etcd_data::{self, Backup};
+use crate::cluster::status::{self, Status};
+use crate::cluster::{Cluster, Node};
+use crate::config::Config;
+use crate::events::Sink;
+use crate::hooks::Hooks;
+use crate::journal::Journal;
+use crate::phases::{Failure, PhaseError};
+use crate::remote::{Command, Host};
+use crate::run::Run;
+use eggo_errors::{Count, Exit, Report};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A cluster that was installed from this machine.
+pub struct LifeRequest {
+    pub config: Arc<Config>,
+    pub access: Access,
+    /// The cluster's folder on this machine.
+    pub state: PathBuf,
+    pub events: Arc<dyn Sink>,
+}
+
+impl LifeRequest {
+    /// An install that has not come to the cluster itself has none to ask about.
+    pub fn is_installed(&self) -> Result<(), Report> {
+        if kept::load(&self.state)?.is_some() {
+            return Ok(());
+        }
+        Err(kept::none(&self.config, &self.state))
+    }
+
+    /// Nodes by their names. Told without asking any: there is no such cluster, or no such node in it.
+    pub fn named(&self, words: &[String]) -> Result<Vec<String>, Report> {
+        self.is_installed()?;
+        Ok(self.config.named(words)?)
+    }
+
+    /// The cluster without any content to install. Nodes are connected to when they are first needed,
+    /// so that one that is gone does not hide the others.
+    fn cluster(self) -> Result<Cluster, Report> {
+        self.is_installed()?;
+        let LifeRequest { config, access, state, events } = self;
+        let journal = Journal::open(&state)?;
+        let nodes =
+            config.hosts.iter().map(|host| Node::new(host.clone(), access.host(host, &events))).collect();
+        let run = Arc::new(Run::new(journal, events));
+        Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))
+    }
+}
+
+pub async fn status(request: LifeRequest) -> Result<Status, Report> {
+    status::gather(&request.cluster()?).await
+}
+
+pub async fn certificates(request: LifeRequest) -> Result<Vec<Line>, Report> {
+    certs::status(&request.cluster()?).await
+}
+
+/// Renews the certificates of `nodes`, or of all; one node after the other.
+pub async fn renew(request: LifeRequest, nodes: &[String]) -> Result<(), Report> {
+    let cluster = request.cluster()?;
+    certs::renew(&cluster, &cluster.config.named(nodes)?)
+        .await
+        .map_err(|error| error.report("Renew certificates"))
+}
+
+pub async fn backup(request: LifeRequest) -> Result<Backup, Report> {
+    etcd_data::backup(&request.cluster()?, "asked").await
+}
+
+pub async fn restore(request: LifeRequest, snapshot: &Path) -> Result<(), Report> {
+    etcd_data::restore(&request.cluster()?, snapshot).await
+}
+
+/// Takes nodes out of the cluster, then everything of ours off them. One that cannot be reached is refused
+/// before anything is changed, or forgotten on request: it may be back in a minute, with all that it has.
+pub async fn delete(request: LifeRequest, names: &[String], options: delete::Options) -> Result<(), Report> {
+    let state = request.state.clone();
+    let cluster = request.cluster()?;
+    delete::check(&cluster, names).await?;
+    let mut hosts: BTreeMap<String, Arc<dyn Host>> = BTreeMap::new();
+    let mut gone = Vec::new();
+    for node in cluster.nodes.iter().filter(|node| names.contains(&node.host.name)) {
+        let name = node.host.name.clone();
+        match node.remote.run(Command::sh("see whether it answers", "true")).await {
+            Ok(_) => drop(hosts.insert(name, node.remote.clone())),
+            Err(error) => gone.push(Failure { node: name, report: error.into() }),
+        }
+    }
+    if !gone.is_empty() && !options.forget_gone {
+        return Err(not_reached(&gone));
+    }
+    let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator: "delete" };
+    let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
+    let failures = hooks.before(&hosts).await?;
+    if !failures.is_empty() {
+        return Err(PhaseError::Nodes(failures).report("Run precleanup hooks"));
+    }
+    let title = "Delete nodes";
+    let deleted = cluster.run.patiently("delete", title, delete::run(&cluster, names, options));
+    let remaining = deleted.await.map_err(|error| error.report(title))?;
+    save_config(&state, &remaining)?;
+    let only = names.iter().cloned().collect();
+    let this_machine = on_this_machine(&cluster.config);
+    let forget_gone = options.forget_gone;
+    let options = cleanup::Options { images: true, forget_gone, only, this_machine, ..Default::default() };
+    let mut cleaned = cleanup::cleanup(&cluster.run, &hosts, &options).await?;
+    cleaned.failures.extend(hooks.after(&hosts).await?);
+    cleaned.report()
+}
+
+fn not_reached(gone: &[Failure]) -> Report {
+    let nodes = Count(gone.len(), "node", "nodes");
+    let mut report = Report::new(format!("{nodes} cannot be reached: nothing was changed"));
+    for failure in gone {
+        report = report.note(failure.line());
+        report.notes.extend(failure.report.notes.iter().cloned());
+    }
+    report
+        .exit(Exit::SomeHosts)
+        .hinted("run it again when they are back, or with `--forget-gone` if they will not come back")
+}

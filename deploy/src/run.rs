@@ -1,0 +1,278 @@
+//! A run: the journal and the events around every change to a node.
+//!
+//! [`Run::step`] is the one way to change a node: the intent and its undo are on disk before the
+//! work begins, a step that is done in the same form is skipped, and whoever watches is told.
+
+mod underway;
+
+use crate::events::{Event, Sink, seconds};
+use crate::journal::{Entry, Journal, JournalError, Record, Undo, now};
+use crate::phases::{Failure, PhaseError};
+use eggo_errors::Report;
+use futures::StreamExt;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+/// What the journal and the watchers see of one run of the program.
+pub struct Run {
+    journal: Journal,
+    events: Arc<dyn Sink>,
+    board: underway::Board,
+    phase: Mutex<String>,
+    failed: Mutex<BTreeSet<String>>,
+    changed: AtomicUsize,
+    command: OnceLock<&'static str>,
+}
+
+/// A change to one node, small enough to be repeated whole when it was interrupted.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Unique per node: `etcd/unit`.
+    pub id: String,
+    /// As an infinitive: `write the etcd unit`.
+    pub title: String,
+    /// Everything the outcome depends on; another fingerprint runs the step again.
+    pub fingerprint: String,
+    pub undo: Vec<Undo>,
+    /// Whether the journal's word suffices to skip it. If not, the work looks itself and says
+    /// whether it changed anything.
+    pub trusts_journal: bool,
+}
+
+impl Step {
+    pub fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            fingerprint: String::new(),
+            undo: Vec::new(),
+            trusts_journal: true,
+        }
+    }
+
+    pub fn fingerprint(mut self, fingerprint: impl Into<String>) -> Self {
+        self.fingerprint = fingerprint.into();
+        self
+    }
+
+    /// The digest of everything in `parts` as fingerprint. Safe to journal even if a part is secret.
+    pub fn fingerprint_of<T: AsRef<[u8]>>(mut self, parts: impl IntoIterator<Item = T>) -> Self {
+        let mut hasher = eggo_bundles::digest::Hasher::new();
+        for part in parts {
+            let part = part.as_ref();
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        self.fingerprint = hasher.finish().hex();
+        self
+    }
+
+    pub fn undo(mut self, undo: Undo) -> Self {
+        self.undo.push(undo);
+        self
+    }
+
+    pub fn undo_all(mut self, undo: impl IntoIterator<Item = Undo>) -> Self {
+        self.undo.extend(undo);
+        self
+    }
+
+    /// The work always runs and finds out itself whether there is anything to do.
+    pub fn always(mut self) -> Self {
+        self.trusts_journal = false;
+        self
+    }
+}
+
+/// Whether a step changed its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Changed,
+    Unchanged,
+}
+
+impl Outcome {
+    pub fn changed_if(changed: bool) -> Self {
+        if changed { Self::Changed } else { Self::Unchanged }
+    }
+}
+
+impl Run {
+    pub fn new(journal: Journal, events: Arc<dyn Sink>) -> Self {
+        Self {
+            journal,
+            events,
+            board: underway::Board::default(),
+            phase: Mutex::default(),
+            failed: Mutex::default(),
+            changed: AtomicUsize::new(0),
+            command: OnceLock::new(),
+        }
+    }
+
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    pub fn into_journal(self) -> Journal {
+        self.journal
+    }
+
+    pub fn event(&self, event: Event) {
+        self.board.see(&event);
+        self.events.event(event);
+    }
+
+    pub fn events(&self) -> &Arc<dyn Sink> {
+        &self.events
+    }
+
+    /// How many steps have changed a node so far.
+    pub fn changed(&self) -> usize {
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Work outside of steps that changed so many nodes.
+    pub fn count_changes(&self, nodes: usize) {
+        self.changed.fetch_add(nodes, Ordering::Relaxed);
+    }
+
+    /// Whether an earlier phase failed on `node`; later ones leave it alone.
+    pub fn has_failed(&self, node: &str) -> bool {
+        self.failed.lock().expect("no panic while locked").contains(node)
+    }
+
+    pub fn mark_failed(&self, node: &str) {
+        self.failed.lock().expect("no panic while locked").insert(node.to_string());
+    }
+
+    pub(crate) fn enter(&self, phase: &str) {
+        *self.phase.lock().expect("no panic while locked") = phase.to_string();
+    }
+
+    pub(crate) fn phase(&self) -> String {
+        self.phase.lock().expect("no panic while locked").clone()
+    }
+
+    /// Does `work` on `node`, unless the journal says that it is done in the same form.
+    pub async fn step<F, W>(&self, node: &str, step: Step, work: F) -> Result<Outcome, Report>
+    where
+        F: FnOnce() -> W,
+        W: Future<Output = Result<Outcome, Report>>,
+    {
+        let known = self.journal.is_done(node, &step.id, &step.fingerprint);
+        if known && step.trusts_journal {
+            return Ok(Outcome::Unchanged);
+        }
+        let phase = self.phase();
+        let (id, title) = (step.id, step.title);
+        let begin = Instant::now();
+        self.event(Event::StepStarted {
+            phase: phase.clone(),
+            node: node.into(),
+            step: id.clone(),
+            title: title.clone(),
+        });
+        if !known {
+            let intent = Record::Intent {
+                node: node.into(),
+                phase: phase.clone(),
+                step: id.clone(),
+                fingerprint: step.fingerprint,
+                undo: step.undo,
+                at: now(),
+            };
+            self.journal.append(intent).await?;
+        }
+        let outcome = match work().await {
+            Ok(outcome) => outcome,
+            Err(report) => {
+                self.event(Event::failed(&phase, node, &id, &title, &report));
+                return Err(report);
+            }
+        };
+        if !known {
+            self.journal.append(Record::Done { node: node.into(), step: id.clone(), at: now() }).await?;
+        }
+        let changed = outcome == Outcome::Changed;
+        self.changed.fetch_add(usize::from(changed), Ordering::Relaxed);
+        let seconds = seconds(begin.elapsed());
+        self.event(Event::StepFinished { phase, node: node.into(), step: id, title, seconds, changed });
+        Ok(outcome)
+    }
+
+    /// What `step` did on `node` is about to change by other means: it counts as begun, so that the next
+    /// run does it again and a cleanup still undoes it.
+    pub async fn reopen(&self, node: &str, step: &str) -> Result<(), JournalError> {
+        let Some(entry) = self.journal.newest(node, step) else { return Ok(()) };
+        let Entry { node, phase, step, fingerprint, undo, .. } = entry;
+        self.journal.append(Record::Intent { node, phase, step, fingerprint, undo, at: now() }).await
+    }
+
+    /// Does `work` for every one of `nodes` that has not failed yet, at most `at_once` at a time.
+    /// One node's failure does not stop the others; all failures come back together.
+    pub async fn on_each<'a, T, F, W>(
+        &self,
+        nodes: &'a [T],
+        at_once: usize,
+        work: F,
+    ) -> Result<(), PhaseError>
+    where
+        T: Named,
+        F: Fn(&'a T) -> W,
+        W: Future<Output = Result<(), Report>>,
+    {
+        // Collected, because a lazy iterator held over an await confuses the compiler about `Send`.
+        let mut jobs = Vec::new();
+        for node in nodes.iter().filter(|node| !self.has_failed(node.name())) {
+            let (name, work) = (node.name().to_string(), work(node));
+            jobs.push(async move { work.await.map_err(|report| Failure { node: name, report }) });
+        }
+        let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(at_once.max(1)).collect().await;
+        let mut failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
+        if failures.is_empty() {
+            return Ok(());
+        }
+        failures.sort_by(|a, b| a.node.cmp(&b.node));
+        for failure in &failures {
+            self.mark_failed(&failure.node);
+        }
+        Err(PhaseError::Nodes(failures))
+    }
+
+    /// The command that the user gave: deploy, join, upgrade.
+    pub fn command(&self) -> &'static str {
+        self.command.get().copied().unwrap_or("deploy")
+    }
+
+    /// A record that a command begins that installs something. Hooks around an earlier cleanup, which was cut
+    /// off then, have yet to run again when the next one comes.
+    pub async fn begin(&self, command: &'static str, bundle: Option<String>) -> Result<(), JournalError> {
+        let version = env!("CARGO_PKG_VERSION").to_string();
+        self.command.get_or_init(|| command);
+        for Entry { node, step, .. } in self.journal.entries().into_iter().filter(crate::cleanup::is_hook) {
+            self.journal.append(Record::Undone { node, step, at: now() }).await?;
+        }
+        self.journal.append(Record::Begin { command: command.into(), version, bundle, at: now() }).await
+    }
+}
+
+/// Something with a node's name.
+pub trait Named {
+    fn name(&self) -> &str;
+}
+
+impl<T: Named + ?Sized> Named for &T {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+}
+
+impl<T: Named + ?Sized> Named for Arc<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+}

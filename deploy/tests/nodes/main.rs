@@ -1,0 +1,5 @@
+//! Nodes over real connections: a real sshd on loopback stands in for each.
+
+mod distribute;
+mod ssh;
+mod sshd;

@@ -1,0 +1,192 @@
+//! The way to a node, on a real sshd: host keys, commands, files, and connections that break.
+
+use crate::sshd::{Sshd, keygen};
+use bytes::Bytes;
+use eggo_deploy::events::{Event, Silent, Sink};
+use eggo_deploy::remote::{Command, Host, RemoteError, RemoteFile, Written};
+use eggo_deploy::ssh::{HostKeys, Login, SshHost};
+use eggo_deploy::{config::Secret, facts};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Event>>);
+
+impl Sink for Heard {
+    fn event(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+#[tokio::test]
+async fn host_keys_are_checked() {
+    let Some(mut sshd) = Sshd::start("a") else { return };
+    let file = sshd.at("known");
+    let connect = |keys: HostKeys| {
+        let host = SshHost::new(sshd.target(), sshd.login(), Arc::new(keys), Arc::new(Silent));
+        async move { host.connect().await }
+    };
+    let unknown = connect(HostKeys::load(&file, &[]).unwrap()).await.unwrap_err();
+    assert!(
+        matches!(&unknown, RemoteError::UnknownKey { key, .. } if key.starts_with("ssh-ed25519 SHA256:")),
+        "{unknown}"
+    );
+    assert!(!file.exists());
+    connect(HostKeys::load(&file, &[]).unwrap().accept_new()).await.unwrap();
+    // ssh's own tools read what was written, and hash it; a hashed name is still known.
+    let run = |args: &[&str]| {
+        assert!(std::process::Command::new("ssh-keygen").args(args).output().unwrap().status.success())
+    };
+    run(&["-F", &format!("[127.0.0.1]:{}", sshd.port), "-f", file.to_str().unwrap()]);
+    run(&["-H", "-f", file.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("|1|"));
+    connect(HostKeys::load(&file, &[]).unwrap()).await.unwrap();
+    sshd.change_host_key();
+    let keys = HostKeys::load(&file, &[]).unwrap().accept_new();
+    let host = SshHost::new(sshd.target(), sshd.login(), Arc::new(keys), Arc::new(Silent));
+    let changed = host.connect().await.unwrap_err();
+    assert!(matches!(changed, RemoteError::ChangedKey { .. }), "{changed}");
+}
+
+#[tokio::test]
+async fn a_key_with_a_passphrase_and_a_wrong_key() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let key = sshd.at("locked");
+    keygen(&key, "open sesame");
+    let login =
+        |passphrase: &'static str| Login::new("root").load_key(&key, |_| Some(Secret::new(passphrase)));
+    assert!(login("wrong").unwrap_err().to_string().starts_with("wrong passphrase"));
+    let login = login("open sesame").unwrap();
+    let host = SshHost::new(sshd.target(), login.clone(), Arc::new(sshd.keys()), Arc::new(Silent));
+    let refused = host.connect().await.unwrap_err();
+    assert_eq!(refused.to_string(), "a: root may not log in: its private key was refused");
+    let public = std::fs::read_to_string(sshd.at("locked.pub")).unwrap();
+    std::fs::write(sshd.at("authorized_keys"), public).unwrap();
+    let host = SshHost::new(sshd.target(), login, Arc::new(sshd.keys()), Arc::new(Silent));
+    host.connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn commands_of_every_kind() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let host = sshd.host(Arc::new(Silent));
+    let output = host.run(Command::sh("greet", "echo out; echo err >&2; cat").stdin("in")).await.unwrap();
+    assert_eq!((output.text().as_str(), &output.stderr[..]), ("out\nin", &b"err\n"[..]));
+    let failed = host.run(Command::sh("fail", "echo why >&2; exit 7")).await.unwrap_err();
+    assert!(
+        matches!(&failed, RemoteError::Failed { status: 7, last_words, .. } if last_words == "why"),
+        "{failed:?}"
+    );
+    assert_eq!(host.run(Command::sh("die", "kill -9 $$").unchecked()).await.unwrap().status, 137);
+    // A failing command ends the script.
+    assert_eq!(host.run(Command::sh("stop", "false; echo on").unchecked()).await.unwrap().text(), "");
+    // Longer than a command line may be.
+    let long = format!(": {}\necho long", "x".repeat(300_000));
+    assert_eq!(host.run(Command::sh("run a long script", long)).await.unwrap().text(), "long");
+    // More than a window, both ways.
+    let big = Bytes::from(vec![b'x'; 5 << 20]);
+    assert_eq!(host.run(Command::sh("echo", "cat").stdin(big.clone())).await.unwrap().stdout, big);
+    // A command that does not read its input ends all the same.
+    assert_eq!(host.run(Command::sh("ignore", "echo done").stdin(big)).await.unwrap().text(), "done");
+    let slow =
+        host.run(Command::sh("sleep", "sleep 20").timeout(Duration::from_millis(300))).await.unwrap_err();
+    assert!(matches!(slow, RemoteError::Timeout { .. }), "{slow}");
+    // More at once than sshd has sessions.
+    let many = (0..30).map(|n| host.run(Command::sh("count", format!("echo {n}"))));
+    let answers = futures::future::try_join_all(many).await.unwrap();
+    assert!(answers.iter().enumerate().all(|(n, output)| output.text() == n.to_string()));
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_made_again_and_the_command_goes_on() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let heard = Arc::new(Heard::default());
+    let host = sshd.host(heard.clone());
+    // The first time it kills the sshd that serves it.
+    let script =
+        "cd /var/lib/eggo; if [ -e tried ]; then echo second; else : > tried; kill -9 $PPID; sleep 9; fi";
+    assert_eq!(host.run(Command::sh("break", script)).await.unwrap().text(), "second");
+    assert!(heard.0.lock().unwrap().iter().any(|event| matches!(event, Event::Reconnecting { .. })));
+    let once = host.run(Command::sh("break once", "kill -9 $PPID; sleep 9").once()).await.unwrap_err();
+    assert!(once.is_lost(), "{once}");
+    host.run(Command::sh("go on", "true")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cut_leaves_no_scratch_files() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let host = sshd.host(Arc::new(Silent));
+    let script = "d=$(mktemp -d /var/lib/eggo/scratch.XXXXXX); trap 'rm -rf \"$d\"' EXIT; : > /var/lib/eggo/began\n\
+                  kill -9 $PPID; while echo on; do :; done";
+    let lost = host.run(Command::sh("break", script).once()).await.unwrap_err();
+    assert!(lost.is_lost(), "{lost}");
+    assert!(sshd.own("began").exists());
+    let left =
+        || std::fs::read_dir(sshd.own("")).unwrap().flatten().filter(|e| e.file_name() != "began").count();
+    let begin = std::time::Instant::now();
+    while left() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the script has not cleaned up");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn files_are_replaced_whole_kept_and_restored() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let host = sshd.host(Arc::new(Silent));
+    let folder = sshd.at("there");
+    std::fs::create_dir(&folder).unwrap();
+    let path = |name: &str| folder.join(name).display().to_string();
+    std::fs::write(path("old"), "before").unwrap();
+    let files = || {
+        vec![
+            RemoteFile::new(path("old"), "after"),
+            RemoteFile::new(path("deep/new file"), "fresh").secret(),
+            RemoteFile::new(path("big"), vec![7u8; 3 << 20]),
+        ]
+    };
+    use Written::{Changed, Unchanged};
+    assert_eq!(host.write_files(files()).await.unwrap(), [Changed, Changed, Changed]);
+    assert_eq!(host.write_files(files()).await.unwrap(), [Unchanged, Unchanged, Unchanged]);
+    assert_eq!(host.read_file(&path("old")).await.unwrap().unwrap(), "after");
+    assert_eq!(host.read_file(&path("nothing")).await.unwrap(), None);
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(std::fs::metadata(path("deep/new file")).unwrap().permissions().mode() & 0o777, 0o600);
+    host.write_file(RemoteFile::new(path("old"), "newest")).await.unwrap();
+    for name in ["old", "deep/new file", "big"] {
+        let undo = eggo_deploy::journal::Undo::file(path(name));
+        host.run(Command::sh("undo", undo.shell())).await.unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path("old")).unwrap(), "before");
+    assert!(!folder.join("deep/new file").exists() && !folder.join("big").exists());
+}
+
+#[tokio::test]
+async fn facts_in_one_round_trip() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let host = sshd.host(Arc::new(Silent));
+    let facts = facts::gather(&*host).await.unwrap();
+    assert_eq!(facts.arch.map(|arch| arch.machine().to_string()), Some(facts.machine.clone()));
+    assert!(facts.memory > 0 && facts.cpus > 0 && !facts.kernel.is_empty());
+    assert!(facts.has("tar") && facts.has("sha256sum"));
+    assert!(facts.mount("/var/lib/eggo").is_some());
+    assert!(facts.ports.iter().any(|port| port.port == sshd.port));
+    assert_eq!(facts.clock_skew, 0);
+    if facts.manager == Some(facts::Manager::Dpkg) {
+        let dpkg = facts.package("dpkg").unwrap();
+        let output = std::process::Command::new("dpkg-query")
+            .args(["-W", "-f", "${Version}", "dpkg"])
+            .output()
+            .unwrap();
+        assert_eq!(dpkg.version, String::from_utf8(output.stdout).unwrap());
+    }
+    // What the bundler takes as a baseline.
+    let json = serde_json::to_value(&facts).unwrap();
+    assert!(
+        json["packages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|p| p["name"].is_string() && p["version"].is_string())
+    );
+}

@@ -1,0 +1,12 @@
+//! Errors that a person can act on: a stable code for programs, a message, notes and one hint for people.
+//! And how counts, sizes and foreign text are written in them. Nothing here prints, and nothing decides.
+
+mod count;
+mod printable;
+mod report;
+mod size;
+
+pub use count::Count;
+pub use printable::printable;
+pub use report::{Code, Exit, Explain, Report};
+pub use size::{Rate, Size};

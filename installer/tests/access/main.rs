@@ -1,0 +1,8 @@
+//! The program against nodes over real connections: a real sshd on loopback stands in for each.
+
+mod access;
+#[allow(dead_code, reason = "the library's own tests use all of it")]
+#[path = "../../../deploy/tests/nodes/sshd.rs"]
+mod sshd;
+#[path = "../../../tests/src/terminal.rs"]
+mod terminal;
