@@ -64,7 +64,14 @@ fn the_air_gap_is_visible_in_what_is_linked() {
 
 #[test]
 fn pages_name_only_what_is_there() {
-    let pages = ["README.md", "ARCHITECTURE.md", "docs/format.md", "docs/deploy-yaml.md", "docs/manifest.md"];
+    let pages = [
+        "README.md",
+        "README.zh-CN.md",
+        "ARCHITECTURE.md",
+        "docs/format.md",
+        "docs/deploy-yaml.md",
+        "docs/manifest.md",
+    ];
     for page in pages {
         let text = std::fs::read_to_string(project().join(page)).expect(page);
         let folder = project().join(page).parent().expect("a folder").to_path_buf();

@@ -6,6 +6,7 @@
 use eggo_tests::lab::project;
 use eggo_tests::readme::{Line, PROGRAMS, commands, page};
 use eggo_tests::site::program;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -176,4 +177,50 @@ fn the_release_is_named_as_it_is_made() {
         script.contains("name=eggo-$VERSION-linux-$(machine"),
         "scripts/release names its tarballs otherwise"
     );
+}
+
+/// The Chinese page has the same headings, by level and order, and the same blocks, comments included.
+#[test]
+fn both_languages_are_in_step() {
+    let (english, chinese) = (page(), chinese_page());
+    let levels = |page: &str| -> Vec<usize> {
+        let prose: String = page.split("```").step_by(2).collect();
+        let hashes = prose.lines().map(|line| line.chars().take_while(|&c| c == '#').count());
+        hashes.filter(|&level| level > 0).collect()
+    };
+    assert_eq!(levels(&english), levels(&chinese), "levels of the headings");
+    assert!(levels(&english).len() >= 9, "the check itself works");
+    let (ours, theirs) = (blocks(&english), blocks(&chinese));
+    assert_eq!(ours.len(), theirs.len(), "number of blocks");
+    for (ours, theirs) in ours.iter().zip(theirs) {
+        assert_eq!(*ours, theirs, "a block differs");
+    }
+    assert!(english.contains("(README.zh-CN.md)") && chinese.contains("(README.md)"), "each links the other");
+}
+
+/// What is between backticks and where links lead is the same too, as a set: word order differs.
+#[test]
+fn both_languages_name_the_same_things() {
+    let links = |page: &str| -> BTreeSet<String> {
+        page.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0.to_string())).collect()
+    };
+    let codes = |page: &str| -> BTreeSet<String> {
+        let prose: String = page.split("```").step_by(2).collect();
+        prose.split('`').skip(1).step_by(2).map(str::to_string).collect()
+    };
+    let (english, chinese) = (page(), chinese_page());
+    let without = |mut links: BTreeSet<String>, own: &str| {
+        links.remove(own);
+        links
+    };
+    assert_eq!(without(links(&english), "README.zh-CN.md"), without(links(&chinese), "README.md"));
+    assert_eq!(codes(&english), codes(&chinese));
+}
+
+fn chinese_page() -> String {
+    fs::read_to_string(project().join("README.zh-CN.md")).expect("a README in Chinese")
+}
+
+fn blocks(page: &str) -> Vec<&str> {
+    page.split("```").skip(1).step_by(2).collect()
 }
