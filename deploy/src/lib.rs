@@ -2,6 +2,29 @@
 //!
 //! A library without a terminal: it prints nothing, asks nobody, and never exits. Links no HTTP client: the air gap is
 //! visible in this crate's manifest.
+//!
+//! # Use
+//! [`operation`] has everything that a command does, as functions: a caller gives a [`config::Config`], access to the nodes,
+//! content and a sink for [`events`], and gets a value or a report. What needs no node can be used alone, such as the
+//! [`plan`] (`deploy/examples/plan.rs` is this as a program):
+//!
+//! ```no_run
+//! use eggo_bundles::{Bundle, PublicKey, TrustedKeys};
+//! use eggo_deploy::{config, plan};
+//! use std::collections::BTreeMap;
+//! use std::path::Path;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let trusted = TrustedKeys::new([PublicKey::load(Path::new("eggo.pub"))?]);
+//! let bundle = Bundle::open(Path::new("k8s.tar.gz"))?.verify(&trusted)?; // no index before this
+//! let config = config::load(Path::new("deploy.yaml"))?.config;
+//! let plan = plan::plan(&config, bundle.index(), &BTreeMap::new(), plan::Options::default())?;
+//! for node in &plan.nodes {
+//!     assert!(node.bytes_to_send <= node.bytes);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod cleanup;
 pub mod cluster;

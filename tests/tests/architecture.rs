@@ -68,6 +68,8 @@ fn pages_name_only_what_is_there() {
         "README.md",
         "README.zh-CN.md",
         "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
         "docs/format.md",
         "docs/deploy-yaml.md",
         "docs/manifest.md",
