@@ -33,7 +33,7 @@ pub mod content;
 pub mod distribute;
 pub mod events;
 pub mod facts;
-mod home;
+pub mod home;
 pub mod hooks;
 pub mod journal;
 pub mod nodes;

@@ -23,6 +23,7 @@ mod plan;
 mod schema;
 mod state;
 mod status;
+mod surroundings;
 mod template;
 mod upgrade;
 mod validate;

@@ -71,7 +71,7 @@ fn three_masters_behind_a_load_balancer() {
     // A kubelet that asks for a new serving certificate gets it with the others.
     let serving = "/var/lib/kubelet/pki/kubelet-server";
     site.host("w").exec(&format!("rm {serving}-*; systemctl restart kubelet"));
-    succeed(site.install(&["certs", "renew"]));
+    succeed(site.install(&["certs", "renew", "--yes"]));
     site.host("w")
         .exec(&format!("timeout 60 sh -c 'until [ -s {serving}-current.pem ]; do sleep 0.5; done'"));
     succeed(site.install(&["etcd", "backup"]));

@@ -4,7 +4,6 @@ use super::deploy::certificates;
 use super::kubectl::Kubectl;
 use super::probe::{self, Probe};
 use crate::config::{self, Config};
-use crate::home;
 use crate::pki::table::{Holder, Subject};
 use crate::pki::{AuthorityName, Folder, Leaf, Names, Row, folder::Reuse, table};
 use crate::remote::Host;
@@ -125,10 +124,7 @@ impl Cluster {
         let (root, now) = (self.state.join("pki"), Timestamp::now());
         let folder = match certificates::are_made(&self.state) {
             true => Folder::open(&root, now)?,
-            false => {
-                let external = self.config.external_ca.as_deref().map(home::expand);
-                Folder::prepare(&root, external.as_deref(), now)?
-            }
+            false => Folder::prepare(&root, self.config.external_ca.as_deref(), now)?,
         };
         Ok(self.pki.get_or_init(|| folder))
     }

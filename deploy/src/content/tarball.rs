@@ -64,8 +64,7 @@ impl Tarballs {
             tempfile::Builder::new().prefix("eggo-content-").tempdir().map_err(TarballError::Spool)?;
         let mut items = Vec::new();
         for (arch, path) in paths {
-            let expanded = crate::home::expand(path);
-            items.extend(Reading { path: &expanded, arch: *arch, spool: spool.path() }.read()?);
+            items.extend(Reading { path, arch: *arch, spool: spool.path() }.read()?);
         }
         items.sort_by(|a, b| a.path.cmp(&b.path));
         let archs = paths.keys().copied().collect();

@@ -1,7 +1,7 @@
 //! Why a node could not be reached, or did not do what it was asked.
 
 use super::Output;
-use eggo_errors::Explain;
+use eggo_errors::{Code, Explain};
 use std::time::Duration;
 
 /// How much of a failed command's last words are worth repeating.
@@ -12,6 +12,8 @@ const LAST_BYTES: usize = 2000;
 pub enum RemoteError {
     #[error("{host}: cannot connect to {address}: {reason}")]
     Connect { host: String, address: String, reason: String },
+    #[error("{host}: {address} does not finish the handshake of SSH within {} s", limit.as_secs())]
+    Silent { host: String, address: String, limit: Duration },
     #[error("{host}: {user} may not log in: {reason}")]
     Login { host: String, user: String, reason: String },
     #[error("{host}: the host key is unknown: {key}")]
@@ -45,6 +47,7 @@ impl RemoteError {
     pub fn host(&self) -> &str {
         match self {
             Self::Connect { host, .. }
+            | Self::Silent { host, .. }
             | Self::Login { host, .. }
             | Self::UnknownKey { host, .. }
             | Self::ChangedKey { host, .. }
@@ -70,6 +73,13 @@ fn last_words(output: &Output) -> String {
 }
 
 impl Explain for RemoteError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Silent { .. } => Code::new("ssh-timeout"),
+            _ => Code::FAILED,
+        }
+    }
+
     fn notes(&self) -> Vec<String> {
         match self {
             Self::Failed { last_words, .. } if !last_words.is_empty() => vec![last_words.clone()],
@@ -81,6 +91,7 @@ impl Explain for RemoteError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Connect { .. } => Some("is the node up, its address and ssh port as in deploy.yaml?".into()),
+            Self::Silent { .. } => Some("is that sshd, and does the node still work?".into()),
             Self::Login { .. } => Some("check `username`, `password` and `private-key-path` in deploy.yaml".into()),
             Self::UnknownKey { .. } => Some(
                 "compare it with the node's /etc/ssh/ssh_host_*_key.pub, then add it to known_hosts (or name \

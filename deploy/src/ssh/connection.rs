@@ -11,9 +11,11 @@ use russh::{ChannelMsg, Sig};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// For all of it: TCP, banner, keys and login. A person who is asked about a host key may think longer.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// A node that says nothing for this long is asked whether it still lives.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// A connection on which nothing moves for this long is given up, also in the middle of a write.
@@ -32,6 +34,8 @@ struct Checker {
     target: Arc<Target>,
     keys: Arc<HostKeys>,
     refusal: Arc<Mutex<Option<RemoteError>>>,
+    /// Whether somebody is being asked right now.
+    asking: Arc<watch::Sender<bool>>,
 }
 
 impl client::Handler for Checker {
@@ -45,7 +49,10 @@ impl client::Handler for Checker {
         let Target { name, address, port, .. } = &*self.target;
         let host = name.clone();
         let key_text = describe(&key);
-        let refusal = match self.keys.judge(name, address, *port, &key).await {
+        self.asking.send_replace(true);
+        let verdict = self.keys.judge(name, address, *port, &key).await;
+        self.asking.send_replace(false);
+        let refusal = match verdict {
             Ok(Verdict::Known) => return Ok(true),
             Ok(Verdict::Unknown) => RemoteError::UnknownKey { host, key: key_text },
             Ok(Verdict::Changed(known)) => {
@@ -78,6 +85,20 @@ impl Connection {
         keys: &Arc<HostKeys>,
         login: &Login,
     ) -> Result<Self, RemoteError> {
+        let asking = Arc::new(watch::Sender::new(false));
+        let shaking = Self::shake_hands(target, keys, login, asking.clone());
+        within(HANDSHAKE_LIMIT, &asking, shaking).await.unwrap_or_else(|| {
+            let (host, address) = (target.name.clone(), target.to_string());
+            Err(RemoteError::Silent { host, address, limit: HANDSHAKE_LIMIT })
+        })
+    }
+
+    async fn shake_hands(
+        target: &Arc<Target>,
+        keys: &Arc<HostKeys>,
+        login: &Login,
+        asking: Arc<watch::Sender<bool>>,
+    ) -> Result<Self, RemoteError> {
         let failed = |reason: String| RemoteError::Connect {
             host: target.name.clone(),
             address: target.to_string(),
@@ -92,37 +113,25 @@ impl Connection {
             ..client::Config::default()
         });
         let refusal = Arc::new(Mutex::new(None));
-        let checker = Checker { target: target.clone(), keys: keys.clone(), refusal: refusal.clone() };
+        let checker =
+            Checker { target: target.clone(), keys: keys.clone(), refusal: refusal.clone(), asking };
         let connecting = async {
-            let address = (target.address.as_str(), target.port);
-            let socket = tokio::time::timeout(CONNECT_TIMEOUT, tokio::net::TcpStream::connect(address))
-                .await
-                .map_err(|_| failed(format!("no answer within {} s", CONNECT_TIMEOUT.as_secs())))?
-                .map_err(|error| failed(error.to_string()))?;
-            socket.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
-            // A server speaks first. One that hangs would hold us for ever; a person who is asked about its key may think.
-            tokio::time::timeout(CONNECT_TIMEOUT, socket.peek(&mut [0]))
-                .await
-                .map_err(|_| {
-                    failed(format!("it says nothing within {} s; is that sshd?", CONNECT_TIMEOUT.as_secs()))
-                })?
-                .map_err(|error| failed(error.to_string()))?;
-            client::connect_stream(config, socket, checker).await.map_err(|error| failed(error.to_string()))
+            let socket = tokio::net::TcpStream::connect((target.address.as_str(), target.port)).await?;
+            socket.set_nodelay(true)?;
+            client::connect_stream(config, socket, checker).await
         };
         let connected = connecting.await;
         // A refused key shows up as some protocol error: the checker knows better.
         if let Some(refusal) = refusal.lock().expect("no panic while locked").take() {
             return Err(refusal);
         }
-        let mut handle = connected?;
-        let authenticated = tokio::time::timeout(CONNECT_TIMEOUT * 3, login.authenticate(&mut handle)).await;
-        match authenticated {
-            Ok(Ok(())) => Ok(Self { handle }),
-            Ok(Err(Refused::Login(reason))) => {
+        let mut handle = connected.map_err(|error| failed(error.to_string()))?;
+        match login.authenticate(&mut handle).await {
+            Ok(()) => Ok(Self { handle }),
+            Err(Refused::Login(reason)) => {
                 Err(RemoteError::Login { host: target.name.clone(), user: login.user.clone(), reason })
             }
-            Ok(Err(Refused::Broken(error))) => Err(failed(format!("while logging in: {error}"))),
-            Err(_) => Err(failed("no answer while logging in".into())),
+            Err(Refused::Broken(error)) => Err(failed(format!("while logging in: {error}"))),
         }
     }
 
@@ -198,6 +207,29 @@ impl Connection {
     }
 }
 
+/// What `work` comes to within `limit`; while somebody is asked, the clock stands still.
+async fn within<T>(
+    limit: Duration,
+    asking: &watch::Sender<bool>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::pin!(work);
+    let (mut left, mut asked) = (limit, asking.subscribe());
+    loop {
+        let (paused, begin) = (*asked.borrow_and_update(), Instant::now());
+        tokio::select! {
+            done = &mut work => return Some(done),
+            () = tokio::time::sleep(left), if !paused => return None,
+            // The sender lives as long as this.
+            _ = asked.changed() => {
+                if !paused {
+                    left = left.saturating_sub(begin.elapsed());
+                }
+            }
+        }
+    }
+}
+
 #[derive(Default)]
 struct Received {
     status: Option<u32>,
@@ -250,5 +282,34 @@ fn signal_number(signal: &Sig) -> u32 {
         Sig::ALRM => 14,
         Sig::TERM => 15,
         Sig::Custom(_) => 127,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::sleep;
+
+    #[tokio::test]
+    async fn the_clock_stands_still_while_somebody_is_asked() {
+        let moment = Duration::from_millis(20);
+        let asking = watch::Sender::new(false);
+        let thinking = async {
+            sleep(20 * moment).await;
+            asking.send_replace(true);
+            sleep(60 * moment).await;
+            asking.send_replace(false);
+            sleep(2 * moment).await;
+        };
+        assert!(within(30 * moment, &asking, thinking).await.is_some());
+        assert!(within(30 * moment, &asking, sleep(31 * moment)).await.is_none());
+        let slow = async {
+            sleep(20 * moment).await;
+            asking.send_replace(true);
+            sleep(60 * moment).await;
+            asking.send_replace(false);
+            sleep(30 * moment).await;
+        };
+        assert!(within(30 * moment, &asking, slow).await.is_none());
     }
 }

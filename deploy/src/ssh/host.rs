@@ -265,8 +265,9 @@ impl Host for SshHost {
                     Err(error) => error,
                 };
                 // After a loss, the way back may be closed for a while.
-                let worth =
-                    error.is_lost() || (deadline.is_some() && matches!(error, RemoteError::Connect { .. }));
+                let worth = error.is_lost()
+                    || (deadline.is_some()
+                        && matches!(error, RemoteError::Connect { .. } | RemoteError::Silent { .. }));
                 let until = *deadline.get_or_insert_with(|| Instant::now() + RECONNECT_FOR);
                 let Some(next) = again.filter(|_| worth && Instant::now() + pause < until) else {
                     return Err(error);

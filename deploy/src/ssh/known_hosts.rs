@@ -176,9 +176,8 @@ impl HostKeys {
         Ok(Self { known, file: file.to_path_buf(), unknown: Policy::Refuse })
     }
 
-    /// The user's known_hosts, and the machine's.
-    pub fn of_user() -> io::Result<Self> {
-        let home = std::env::home_dir().ok_or_else(|| io::Error::other("the user has no home folder"))?;
+    /// The known_hosts of the user with this home folder, and the machine's.
+    pub fn of_user(home: &Path) -> io::Result<Self> {
         Self::load(&home.join(".ssh/known_hosts"), &["/etc/ssh/ssh_known_hosts".into()])
     }
 

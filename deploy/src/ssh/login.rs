@@ -19,8 +19,8 @@ const TRIES: usize = 5;
 pub struct Login {
     pub user: String,
     pub key: Option<Arc<PrivateKey>>,
-    /// Keys in the agent that `SSH_AUTH_SOCK` names.
-    pub agent: bool,
+    /// The socket of an agent, whose keys are tried.
+    pub agent: Option<PathBuf>,
     /// Keys that nobody has named.
     pub own_keys: Vec<Arc<PrivateKey>>,
     pub password: Option<Secret>,
@@ -60,7 +60,7 @@ impl Login {
         Self {
             user: user.into(),
             key: None,
-            agent: false,
+            agent: None,
             own_keys: Vec::new(),
             password: None,
             sudo_password: None,
@@ -87,8 +87,20 @@ impl Login {
         Ok(self)
     }
 
-    pub fn agent(mut self) -> Self {
-        self.agent = true;
+    /// A private key that is in no file. `name` stands for it in messages.
+    pub fn key_from_memory(
+        mut self,
+        name: &str,
+        key: &Secret,
+        passphrase: Option<&Secret>,
+    ) -> Result<Self, KeyError> {
+        let key = decode_key(Path::new(name), key.reveal(), |_| passphrase.cloned())?;
+        self.key = Some(Arc::new(key));
+        Ok(self)
+    }
+
+    pub fn agent(mut self, socket: PathBuf) -> Self {
+        self.agent = Some(socket);
         self
     }
 
@@ -112,8 +124,8 @@ impl Login {
             tried.push("its private key was refused".to_string());
         }
         let mut offered = Vec::new();
-        if self.agent {
-            match self.with_agent(session, &mut offered).await? {
+        if let Some(socket) = &self.agent {
+            match self.with_agent(socket, session, &mut offered).await? {
                 AgentAnswer::LoggedIn => return Ok(()),
                 AgentAnswer::No(reason) => tried.push(reason),
             }
@@ -185,10 +197,11 @@ impl Login {
     /// Tells in `offered` which keys the agent has offered.
     async fn with_agent<H: Handler>(
         &self,
+        socket: &Path,
         session: &mut Handle<H>,
         offered: &mut Vec<keys::ssh_key::public::KeyData>,
     ) -> Result<AgentAnswer, russh::Error> {
-        let Ok(mut agent) = AgentClient::connect_env().await else {
+        let Ok(mut agent) = AgentClient::connect_uds(socket).await else {
             return Ok(AgentAnswer::No("no ssh agent answers".into()));
         };
         let Ok(identities) = agent.request_identities().await else {
@@ -218,11 +231,19 @@ impl Login {
 
 fn read_key(path: &Path, passphrase: impl FnOnce(&Path) -> Option<Secret>) -> Result<PrivateKey, KeyError> {
     let text = std::fs::read_to_string(path).map_err(|error| KeyError::Unreadable(path.into(), error))?;
-    match keys::decode_secret_key(&text, None) {
+    decode_key(path, &text, passphrase)
+}
+
+fn decode_key(
+    path: &Path,
+    text: &str,
+    passphrase: impl FnOnce(&Path) -> Option<Secret>,
+) -> Result<PrivateKey, KeyError> {
+    match keys::decode_secret_key(text, None) {
         Ok(key) if !key.is_encrypted() => Ok(key),
         Ok(_) | Err(keys::Error::KeyIsEncrypted) => {
             let passphrase = passphrase(path).ok_or_else(|| KeyError::NoPassphrase(path.into()))?;
-            keys::decode_secret_key(&text, Some(passphrase.reveal()))
+            keys::decode_secret_key(text, Some(passphrase.reveal()))
                 .map_err(|_| KeyError::WrongPassphrase(path.into()))
         }
         Err(error) => Err(KeyError::NotAKey(path.into(), error)),

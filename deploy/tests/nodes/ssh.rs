@@ -4,7 +4,7 @@ use crate::sshd::{Sshd, keygen};
 use bytes::Bytes;
 use eggo_deploy::events::{Event, Silent, Sink};
 use eggo_deploy::remote::{Command, Host, RemoteError, RemoteFile, Written};
-use eggo_deploy::ssh::{HostKeys, Login, SshHost};
+use eggo_deploy::ssh::{HostKeys, Login, SshHost, Target};
 use eggo_deploy::{config::Secret, facts};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -64,6 +64,38 @@ async fn a_key_with_a_passphrase_and_a_wrong_key() {
     std::fs::write(sshd.at("authorized_keys"), public).unwrap();
     let host = SshHost::new(sshd.target(), login, Arc::new(sshd.keys()), Arc::new(Silent));
     host.connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_stops_in_its_banner_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut socket, b"S").unwrap();
+        socket
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let keys = HostKeys::load(&folder.path().join("known"), &[]).unwrap();
+    let target = Target { name: "mute".into(), address: "127.0.0.1".into(), port };
+    let host = SshHost::new(target, Login::new("root"), Arc::new(keys), Arc::new(Silent));
+    let begin = std::time::Instant::now();
+    let error = host.connect().await.unwrap_err();
+    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
+    let expected = format!("mute: 127.0.0.1:{port} does not finish the handshake of SSH within 30 s");
+    assert_eq!(error.to_string(), expected);
+    drop(server.join().unwrap());
+}
+
+#[tokio::test]
+async fn a_key_that_is_in_no_file() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let key = Secret::new(std::fs::read_to_string(sshd.at("user_key")).unwrap());
+    let login = Login::new("root").key_from_memory("the vault's key", &key, None).unwrap();
+    let host = SshHost::new(sshd.target(), login, Arc::new(sshd.keys()), Arc::new(Silent));
+    host.connect().await.unwrap();
+    let wrong = Login::new("root").key_from_memory("the vault's key", &Secret::new("no key"), None);
+    assert_eq!(wrong.unwrap_err().to_string(), "`the vault's key` is not a private key");
 }
 
 #[tokio::test]

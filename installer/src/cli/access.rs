@@ -2,6 +2,7 @@
 //! never taken from the command line.
 
 use super::output;
+use super::surroundings::surroundings;
 use eggo_deploy::config::{Config, Secret};
 use eggo_deploy::operation::{Access, Prompts};
 use eggo_deploy::ssh::{HostKeys, UnknownKey, UnknownKeys};
@@ -52,9 +53,13 @@ impl AccessArgs {
         }
         let who = format!("sudo password of {} on the nodes: ", login.user);
         let sudo = secret(self.ask_sudo_password, self.sudo_password_file.as_deref(), &who)?;
+        let surroundings = surroundings();
         let keys = match &self.known_hosts {
             Some(file) => HostKeys::load(file, &[]),
-            None => HostKeys::of_user(),
+            None => match &surroundings.home {
+                Some(home) => HostKeys::of_user(home),
+                None => Err(std::io::Error::other("the user has no home folder")),
+            },
         };
         let keys = keys.map_err(|error| Report::new(format!("cannot read known_hosts: {error}")))?;
         let keys = match (self.accept_new_host_keys, std::io::stdin().is_terminal()) {
@@ -63,8 +68,8 @@ impl AccessArgs {
             (false, false) => keys,
         };
         match self.passphrase_file.as_deref().map(first_line).transpose()? {
-            Some(passphrase) => Access::new(&login, sudo, keys, &Known { passphrase }),
-            None => Access::new(&login, sudo, keys, &Terminal),
+            Some(passphrase) => Access::new(&login, sudo, keys, &surroundings, &Known { passphrase }),
+            None => Access::new(&login, sudo, keys, &surroundings, &Terminal),
         }
     }
 }
@@ -134,7 +139,7 @@ impl UnknownKeys for Terminal {
 pub fn can_ask(sure: bool, what: &str) -> Result<(), Report> {
     match sure || std::io::stdin().is_terminal() {
         true => Ok(()),
-        false => Err(super::usage(format!("{what}, and nobody can be asked")).hinted("say `--yes`")),
+        false => Err(Report::new(format!("{what}, and nobody can be asked")).hinted("say `--yes`")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `eggo-install certs`
 
+use super::access::confirm;
+use super::install::ConsentArgs;
 use super::life::LifeArgs;
 use super::{Format, Global, output, runtime};
 use clap::Subcommand;
@@ -32,6 +34,9 @@ enum Command {
         /// Only this node, by name or address; may be repeated [default: all]
         #[arg(long = "node", value_name = "NODE")]
         nodes: Vec<String>,
+
+        #[command(flatten)]
+        consent: ConsentArgs,
     },
 }
 
@@ -53,8 +58,12 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             }
             output::text_out(&table.to_string())
         }
-        Command::Renew { life, nodes } => {
+        Command::Renew { life, nodes, consent } => {
             let request = life.request(global)?;
+            let names = request.named(&nodes)?;
+            let whose = if names.is_empty() { "all nodes".to_string() } else { names.join(", ") };
+            let question = format!("renew the certificates of {whose}, and restart what uses them? [y/N] ");
+            confirm(consent.yes, "this restarts services", &question)?;
             runtime()?.block_on(operation::renew(request, &nodes))?;
             output::text_out("done: certificates renewed\n")
         }

@@ -25,7 +25,7 @@ pub struct Args {
     #[command(flatten)]
     state: StateArgs,
 
-    /// Do not ask
+    /// Do not ask; needed where there is no terminal
     #[arg(short, long)]
     yes: bool,
 

@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(required = true, value_name = "NODE")]
     nodes: Vec<String>,
 
-    /// Do not ask
+    /// Do not ask; needed where there is no terminal
     #[arg(short, long)]
     yes: bool,
 

@@ -30,7 +30,7 @@ enum Command {
         /// A snapshot that `etcd backup` or etcdctl made
         snapshot: PathBuf,
 
-        /// Do not ask
+        /// Do not ask; needed where there is no terminal
         #[arg(short, long)]
         yes: bool,
 

@@ -1,6 +1,7 @@
 //! deploy.yaml, as most commands take it.
 
 use super::output;
+use super::surroundings::surroundings;
 use eggo_deploy::config::{self, Loaded};
 use eggo_terminal::Report;
 use eggo_yaml::Problems;
@@ -27,7 +28,8 @@ impl ConfigArgs {
 
     /// Loads it; warnings go to stderr.
     pub fn load(&self) -> Result<Loaded, Report> {
-        let loaded = config::load(&self.path()?)?;
+        let mut loaded = config::load(&self.path()?)?;
+        surroundings().settle(&mut loaded.config);
         warn(&loaded.warnings);
         Ok(loaded)
     }

@@ -1,6 +1,6 @@
 //! `eggo-install BUNDLE -f deploy.yaml`: the whole install.
 
-use super::access::{AccessArgs, yes};
+use super::access::{AccessArgs, can_ask, yes};
 use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
 use super::state::StateArgs;
@@ -11,7 +11,6 @@ use eggo_deploy::plan::{self, Plan};
 use eggo_deploy::preflight::{self, Verdict};
 use eggo_terminal::{Count, Report};
 use serde_json::json;
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 /// Install a bundle: the same as `eggo-install BUNDLE`.
@@ -64,7 +63,7 @@ pub struct TargetArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct ConsentArgs {
-    /// Do not ask before changing anything; nor is anybody asked where there is no terminal
+    /// Do not ask before changing anything; needed where there is no terminal
     #[arg(short, long)]
     pub yes: bool,
 }
@@ -80,6 +79,7 @@ pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Repor
     let (skip, only) = (args.skip.into_iter().collect(), args.only.into_iter().collect());
     request.options.selection = Selection { skip, only };
     request.options.joining = joining;
+    can_ask(confirm.yes, "this changes nodes")?;
     let installed = runtime()?.block_on(operation::install(request, &confirm))?;
     match global.format {
         Format::Json => {
@@ -145,9 +145,6 @@ impl Confirm for Ask {
         if self.format == Format::Table {
             output::say(plan_view::render(plan).trim_end());
         }
-        if self.yes || !std::io::stdin().is_terminal() {
-            return true;
-        }
-        yes("\ninstall this? [y/N] ")
+        self.yes || yes("\ninstall this? [y/N] ")
     }
 }

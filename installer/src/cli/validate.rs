@@ -1,6 +1,7 @@
 //! `eggo-install validate`
 
 use super::input::ConfigArgs;
+use super::surroundings::surroundings;
 use super::{Format, Global, output};
 use eggo_bundles::Role;
 use eggo_deploy::config::{self, Config, LoadError, Loaded};
@@ -44,7 +45,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
 /// A key that is not here is no error: the file may be meant for another machine.
 fn with_key(mut loaded: Loaded) -> Loaded {
     if let (Some(key), Some((line, column))) = (&loaded.config.login.private_key, loaded.private_key_at)
-        && let Some(error) = unreadable_key(key)
+        && let Some(error) = unreadable_key(&surroundings().expand(key))
     {
         let what = match error.kind() {
             ErrorKind::NotFound => "is not on this machine".to_string(),

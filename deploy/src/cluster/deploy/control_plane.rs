@@ -174,7 +174,7 @@ fn apiserver_files(cluster: &Cluster, node: &Node) -> Result<Vec<RemoteFile>, Re
 }
 
 fn given(path: &std::path::Path) -> Result<String, Report> {
-    std::fs::read_to_string(crate::home::expand(path)).map_err(|error| {
+    std::fs::read_to_string(path).map_err(|error| {
         Report::new(format!("cannot read `{}` of the external etcd: {error}", path.display()))
     })
 }
