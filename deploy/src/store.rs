@@ -4,7 +4,7 @@
 //! `in/DIGEST.rest` continues it. `current` lists what the last whole install needs, `previous` what
 //! the one before it needed. Everything of ours on a node lies below [`ROOT`].
 
-use crate::remote::{Command, Host, RemoteError};
+use crate::remote::{COMMON, Command, Host, RemoteError, Script};
 use eggo_bundles::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -60,13 +60,7 @@ fn entry(line: &str) -> Option<(&str, u64)> {
 
 /// Looks into the store after a cut, and puts together what the cut left in pieces.
 pub async fn look(host: &dyn Host) -> Result<Contents, RemoteError> {
-    let script = format!(
-        "umask 077; mkdir -p {STORE} {INCOMING}; cd {INCOMING}\n\
-         for rest in *.rest; do [ -e \"$rest\" ] || continue\n\
-           whole=${{rest%.rest}}; cat \"$rest\" >> \"$whole\"; rm -f \"$rest\"; done\n\
-         rm -f list.*\n\
-         ls -ln {STORE}; echo @@; ls -ln {INCOMING}"
-    );
+    let script = Script::new([include_str!("store/look.sh")]).set("STORE", STORE).set("INCOMING", INCOMING);
     let command = Command::sh("look into the store", script).timeout(Duration::from_secs(300));
     let text = host.run(command).await?.text();
     let lines: Vec<&str> = text.lines().collect();
@@ -74,20 +68,9 @@ pub async fn look(host: &dyn Host) -> Result<Contents, RemoteError> {
     Ok(Contents::parse(&lines[..at], lines.get(at + 1..).unwrap_or(&[])))
 }
 
-/// Takes the list of what is needed on standard input; prints what it removed. Cut off anywhere, it
-/// has removed nothing that either list names: the old list takes the place of the previous one
-/// before the new one takes its own. Scratch folders of a node that crashed go too, and the note of an
-/// upgrade that was cut short: a whole install has finished it.
-pub fn prune_script() -> String {
-    format!(
-        "umask 077; mkdir -p {STORE} {INCOMING}; cd {STORE}/..; cat > current.new\n\
-         if [ -e current ] && ! cmp -s current current.new; then mv -f current previous; fi\n\
-         mv -f current.new current; touch previous\n\
-         ls sha256 | grep -vxF -f current -f previous > unneeded || :\n\
-         while read -r name; do rm -f \"sha256/$name\"; echo \"$name\"; done < unneeded\n\
-         rm -f unneeded in/*; cd {ROOT}; rm -rf packages.?????? images.?????? hook.?????? kept/work.??????\n\
-         rm -f {FORMER}"
-    )
+/// Takes the list of what is needed on standard input; prints what it removed.
+pub fn prune_script() -> Script {
+    Script::new([COMMON, include_str!("store/prune.sh")]).set("ROOT", ROOT).set("FORMER", FORMER)
 }
 
 #[cfg(test)]

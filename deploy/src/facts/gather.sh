@@ -20,12 +20,12 @@ elif [ -d /sys/fs/cgroup/memory ] || [ -d /sys/fs/cgroup/cpu ]; then echo v1
 fi
 section modules; while read -r name _; do echo "$name"; done < /proc/modules 2>/dev/null
 section wanted-modules
-for name in $wanted_modules; do
+for name in $MODULES; do
   if [ -d "/sys/module/$name" ]; then echo "$name loaded"
   elif modprobe -n -q "$name" 2>/dev/null; then echo "$name loadable"
   else echo "$name missing"; fi
 done
-section tools; for name in $wanted_tools; do command -v "$name" >/dev/null && echo "$name"; done
+section tools; for name in $TOOLS; do command -v "$name" >/dev/null && echo "$name"; done
 section packages
 if command -v dpkg-query >/dev/null && [ -s /var/lib/dpkg/status ]; then
   echo dpkg; dpkg-query -W -f '${db:Status-Abbrev}\t${Package}\t${Version}\t${Architecture}\n' 2>/dev/null

@@ -5,7 +5,7 @@ mod parse;
 
 pub use parse::parse;
 
-use crate::remote::{Command, Host, RemoteError};
+use crate::remote::{Command, Host, RemoteError, Script};
 use crate::store;
 use eggo_bundles::Arch;
 use serde::{Deserialize, Serialize};
@@ -208,7 +208,7 @@ impl Facts {
 /// Asks a node for its facts.
 pub async fn gather(host: &dyn Host) -> Result<Facts, RemoteError> {
     let tools = [&TOOLS[..], &PROGRAMS].concat().join(" ");
-    let script = format!("wanted_modules='{}' wanted_tools='{tools}'\n{SCRIPT}", MODULES.join(" "));
+    let script = Script::new([SCRIPT]).set("MODULES", MODULES.join(" ")).set("TOOLS", tools);
     let before = now();
     let command = Command::sh("look at the node", script).timeout(Duration::from_secs(180));
     let output = host.run(command).await?;

@@ -4,7 +4,7 @@
 use super::{Node, Nodes};
 use crate::journal::Undo;
 use crate::plan::Wanted;
-use crate::remote::{Command, KEPT, RemoteError, quote, settle, words};
+use crate::remote::{COMMON, Command, KEPT, RemoteError, Script};
 use crate::run::{Outcome, Step};
 use crate::store;
 use eggo_bundles::{Item, Kind, dst};
@@ -145,7 +145,7 @@ fn undo(placements: &[Placement]) -> Vec<Undo> {
 /// What is not on the node with the right size, mode and owner.
 async fn differing<'a>(node: &Node, placements: &'a [Placement]) -> Result<Vec<&'a Placement>, Report> {
     let paths = placements.iter().map(|placement| placement.path.as_str());
-    let script = format!("stat -c '%s %a %U:%G %n' -- {} 2>/dev/null || :", words(paths));
+    let script = Script::new(["stat -c '%s %a %U:%G %n' -- \"$@\" 2>/dev/null || :\n"]).args(paths);
     let output = node.remote.run(Command::sh("look at installed files", script)).await?;
     let text = output.text();
     let found: BTreeMap<&str, &str> =
@@ -161,88 +161,16 @@ async fn differing<'a>(node: &Node, placements: &'a [Placement]) -> Result<Vec<&
     Ok(placements.iter().filter(|placement| !right(placement)).collect())
 }
 
-/// `place SOURCE PATH MODE` and `link TARGET PATH`. The first time they keep what is there, the second time they
-/// replace it. A folder is followed to where it really is first, and nobody but root may lead it elsewhere
-/// afterwards: below the whitelist's own folders it and its parents are root's, or not there yet. Where others
-/// may add files, as in /tmp, a new file gets a name that nobody could guess.
-const PLACE: &str = r#"
-inside() {
-  [ "$pass $1" != "$seen" ] || return 0
-  look "$1"
-  if [ $pass = second ]; then mkdir -p "$1"; look "$1"; fi
-  seen="$pass $1"
-}
-look() {
-  folder=$1 real=$(readlink -m -- "$1")
-  roots "$folder"
-  [ "$real" = "$folder" ] || roots "$real"
-}
-roots() {
-  at=$1
-  for allowed in $whitelist; do case $at in
-    "$allowed" | "$allowed"/*)
-      while [ "$at" != "$allowed" ]; do
-        if has=$(stat -c '%u:%g %a' -- "$at" 2>/dev/null); then
-          [ ! -L "$at" ] || has="${has%% *} 0"
-          case $has in
-            0:*' '[1357]???) ;;
-            0:*[2367]) echo "shared: $at"; exit 9 ;;
-            0:0' '*) ;;
-            0:*[2367]? | [!0]*) echo "shared: $at"; exit 9 ;;
-          esac
-        fi
-        at=${at%/*}
-      done
-      return 0 ;;
-  esac; done
-  echo "leads out: $folder -> $real"; exit 9
-}
-keep() {
-  if [ ! -e "$kept/original$1" ] && [ ! -L "$kept/original$1" ] && [ ! -e "$kept/absent$1" ]; then
-    if [ -e "$1" ] || [ -L "$1" ]; then
-      mkdir -p "$kept/original${1%/*}"; rm -rf "$kept/original$1.new"; cp -a "$1" "$kept/original$1.new"
-      mv -f "$kept/original$1.new" "$kept/original$1"; fresh=yes
-    else mkdir -p "$kept/absent${1%/*}"; : > "$kept/absent$1"; fi
-  elif [ -f "$1" ]; then
-    mkdir -p "$kept/previous${1%/*}"; cp -a "$1" "$kept/previous$1.new"; mv -f "$kept/previous$1.new" "$kept/previous$1"
-    fresh=yes
-  fi
-}
-place() {
-  path=$2; inside "${path%/*}"
-  if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$1" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
-  then return 0; fi
-  if [ $pass = first ]; then keep "$path"; return 0; fi
-  rm -f "$path".eggo-new.??????; new=$(mktemp "$path.eggo-new.XXXXXX")
-  cp "$1" "$new"; chown root:root "$new"; chmod "$3" "$new"
-  mv -fT "$new" "$path"; echo changed
-}
-link() {
-  path=$2; inside "${path%/*}"
-  if [ -L "$path" ] && [ "$(readlink "$path")" = "$1" ]; then return 0; fi
-  if [ $pass = first ]; then keep "$path"; return 0; fi
-  rm -f "$path.eggo-new"; ln -sn "$1" "$path.eggo-new"; mv -fT "$path.eggo-new" "$path"; echo changed
-}
-"#;
-
 fn command(placements: &[Placement]) -> Command {
-    let mut script = format!(
-        "umask 022; kept={KEPT}; whitelist='{}'\n(umask 077; mkdir -p \"$kept\")\n{PLACE}all() {{ :\n",
-        dst::ALLOWED.join(" ")
-    );
+    let mut script = Script::new([COMMON, include_str!("place.sh")])
+        .set("KEPT", KEPT)
+        .set("WHITELIST", dst::ALLOWED.join(" "));
     for Placement { item, path, mode } in placements {
-        let path = quote(path);
-        match &item.link {
-            Some(target) => script.push_str(&format!("link {} {path}\n", quote(target))),
-            None => script.push_str(&format!("place {} {path} {mode:o}\n", store::path(&item.sha256))),
-        }
+        script = match &item.link {
+            Some(target) => script.args(["link", target, path, "-"]),
+            None => script.args(["place", &store::path(&item.sha256), path, &format!("{mode:o}")]),
+        };
     }
-    script.push_str(&format!(
-        "}}\nfresh= seen= pass=first; all; [ -z \"$fresh\" ] || {{ {}; }}; pass=second; all\n",
-        settle("\"$kept\"")
-    ));
-    // A unit file may be among them.
-    script.push_str("systemctl daemon-reload 2>/dev/null || :\n");
     Command::sh("install files", script).timeout(Duration::from_secs(1800)).unchecked()
 }
 

@@ -1,6 +1,6 @@
 //! Many files in one round trip: a tar on standard input, and a script that puts each in place.
 
-use super::{Command, Output, RemoteError, quote};
+use super::{COMMON, Command, Output, RemoteError, Script};
 use bytes::Bytes;
 
 /// Where the node keeps what stood in the way of our files: `original/PATH` is what was there before
@@ -62,34 +62,8 @@ impl std::fmt::Debug for RemoteFile {
     }
 }
 
-/// `place INDEX PATH MODE OWNER` compares; the first time it keeps what was there before us, the second time it
-/// copies beside and renames.
-const PLACE: &str = r#"
-place() {
-  new=$work/$1 path=$2 mode=$3 owner=$4
-  if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$new" "$path" &&
-     [ "$(stat -c '%a %U:%G' "$path")" = "$mode $owner" ]; then [ $pass = first ] || echo same; return; fi
-  if [ $pass = first ]; then keep; return; fi
-  mkdir -p "${path%/*}"
-  cp "$new" "$path.eggo-new"; chown "$owner" "$path.eggo-new"; chmod "$mode" "$path.eggo-new"
-  mv -fT "$path.eggo-new" "$path"; echo changed
-}
-keep() {
-  if [ -e "$kept/original$path" ] || [ -L "$kept/original$path" ] || [ -e "$kept/absent$path" ]; then return; fi
-  if [ -e "$path" ] || [ -L "$path" ]; then
-    mkdir -p "$kept/original${path%/*}"
-    rm -rf "$kept/original$path.new"; cp -a "$path" "$kept/original$path.new"
-    mv -f "$kept/original$path.new" "$kept/original$path"; fresh=yes
-  else mkdir -p "$kept/absent${path%/*}"; : > "$kept/absent$path"; fi
-}
-"#;
-
 pub(super) fn command(files: &[RemoteFile]) -> Command {
-    let mut script = format!(
-        "umask 077; kept={KEPT}; mkdir -p \"$kept\"\n\
-         work=$(mktemp -d \"$kept/work.XXXXXX\"); trap 'rm -rf \"$work\"' EXIT; trap 'exit 1' HUP INT PIPE TERM\n\
-         tar -x -C \"$work\" -f - 2>&1 || {{ cat >/dev/null; exit 1; }}\numask 022\n{PLACE}all() {{ :\n"
-    );
+    let mut script = Script::new([COMMON, include_str!("write.sh")]).set("KEPT", KEPT);
     let mut archive = tar::Builder::new(Vec::new());
     for (index, file) in files.iter().enumerate() {
         let mut header = tar::Header::new_ustar();
@@ -98,13 +72,8 @@ pub(super) fn command(files: &[RemoteFile]) -> Command {
         archive
             .append_data(&mut header, index.to_string(), &*file.content)
             .expect("writing to memory does not fail");
-        let (path, owner) = (quote(&file.path), quote(&file.owner));
-        script.push_str(&format!("place {index} {path} {:o} {owner}\n", file.mode));
+        script = script.args([&index.to_string(), &file.path, &format!("{:o}", file.mode), &file.owner]);
     }
-    script.push_str(&format!(
-        "}}\nfresh= pass=first; all; [ -z \"$fresh\" ] || {{ {}; }}; pass=second; all\n",
-        settle("\"$kept\"")
-    ));
     let archive = archive.into_inner().expect("writing to memory does not fail");
     let title = match files {
         [one] => format!("write {}", one.path),
