@@ -46,4 +46,5 @@ pub mod preflight;
 pub mod remote;
 pub mod run;
 pub mod ssh;
+pub mod state;
 pub mod store;

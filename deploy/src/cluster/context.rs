@@ -121,7 +121,7 @@ impl Cluster {
         if let Some(folder) = self.pki.get() {
             return Ok(folder);
         }
-        let (root, now) = (self.state.join("pki"), Timestamp::now());
+        let (root, now) = (crate::state::Folder::new(&self.state).pki(), Timestamp::now());
         let folder = match certificates::are_made(&self.state) {
             true => Folder::open(&root, now)?,
             false => Folder::prepare(&root, self.config.external_ca.as_deref(), now)?,

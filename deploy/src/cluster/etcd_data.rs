@@ -6,19 +6,17 @@ use super::flags::peer_url;
 use super::paths;
 use crate::events::Event;
 use crate::remote::{Command, quote};
+use crate::state;
 use bytes::Bytes;
 use eggo_bundles::{Digest, Role};
 use eggo_errors::Report;
 use jiff::Timestamp;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// The folder of snapshots, in that of the cluster.
-pub const BACKUPS: &str = "backups";
 const LIMIT: Duration = Duration::from_secs(600);
 /// What is sent at a time.
 const PIECE: u64 = 1 << 20;
@@ -67,10 +65,10 @@ pub async fn backup_before(cluster: &Cluster, why: &str) -> Result<(), Report> {
 }
 
 async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
-    let folder = cluster.state.join(BACKUPS);
+    let folder = state::Folder::new(&cluster.state).backups();
     let io =
         |path: &Path, error: io::Error| Report::new(format!("cannot write `{}`: {error}", path.display()));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| io(&folder, error))?;
+    state::make(&folder).map_err(|error| io(&folder, error))?;
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let path = folder.join(format!("etcd-{time}-{why}.db"));
 
@@ -87,14 +85,10 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
         .parse()
         .map_err(|_| Report::new(format!("{}: the snapshot of etcd has no digest", node.host.name)))?;
 
-    let new = path.with_extension("db.new");
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)
-        .map_err(|error| io(&new, error))?;
+    // Gone with its name unless it is kept: one that fails leaves nothing behind.
+    let new =
+        tempfile::Builder::new().prefix(".new-").tempfile_in(&folder).map_err(|error| io(&folder, error))?;
+    let mut file = new.reopen().map_err(|error| io(new.path(), error))?;
     let (sender, mut pieces) = mpsc::channel::<Bytes>(16);
     let fetch = Command::sh("fetch the snapshot", format!("cat {SNAPSHOT}; rm -f {SNAPSHOT}"));
     let fetching = node.remote.run(fetch.secret().once().timeout(LIMIT).stdout_to(sender));
@@ -106,17 +100,15 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
         file.sync_all()
     };
     let (fetched, written) = futures::join!(fetching, writing);
-    if let Err(error) = written {
-        let _ = fs::remove_file(&new);
-        return Err(io(&new, error));
-    }
+    written.map_err(|error| io(&path, error))?;
     fetched?;
-    let mut file = File::open(&new).map_err(|error| io(&new, error))?;
-    let (found, size) = Digest::of_reader(&mut file).map_err(|error| io(&new, error))?;
+    let mut file = new.reopen().map_err(|error| io(&path, error))?;
+    let (found, size) = Digest::of_reader(&mut file).map_err(|error| io(&path, error))?;
     if found != digest {
         return Err(Report::new(format!("{}: the snapshot was damaged on its way", node.host.name)));
     }
-    fs::rename(&new, &path).map_err(|error| io(&path, error))?;
+    new.persist(&path).map_err(|error| io(&path, error.error))?;
+    state::sync(&folder).map_err(|error| io(&folder, error))?;
     Ok(Backup { path, size, sha256: digest, member: node.host.name.clone() })
 }
 

@@ -12,14 +12,12 @@ pub use record::Record;
 pub(crate) use record::now;
 pub use undo::Undo;
 
+use crate::state::{self, Folder, Name};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-
-const JOURNAL: &str = "journal.jsonl";
-const LOCK: &str = "lock";
 
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
@@ -38,6 +36,14 @@ fn holder(text: &str) -> String {
 }
 
 impl eggo_errors::Explain for JournalError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::Busy(_) => "journal-busy",
+            Self::Damaged { .. } => "journal-damaged",
+            Self::Io { .. } | Self::Write(_) => "journal-failed",
+        })
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Busy(_) => Some("wait for it to end, or stop it and run again".into()),
@@ -49,12 +55,12 @@ impl eggo_errors::Explain for JournalError {
     }
 }
 
-/// The open journal of a cluster. While it lives, no other process can open it.
+/// The journal of a cluster. While one that can be written lives, no other process can open it so.
 pub struct Journal {
     folder: PathBuf,
     state: Mutex<State>,
-    writer: writer::Writer,
-    _lock: Lock,
+    /// `None`: only read.
+    writer: Option<(writer::Writer, Lock)>,
 }
 
 /// Goes with the process: a killed run leaves none behind.
@@ -85,7 +91,22 @@ pub struct Entry {
 impl Journal {
     /// Whether anything was ever recorded in this folder. One without a record is somebody else's, or new.
     pub fn has_records(folder: &Path) -> bool {
-        fs::metadata(folder.join(JOURNAL)).is_ok_and(|file| file.len() > 0)
+        fs::metadata(Folder::new(folder).path(&Name::Journal)).is_ok_and(|file| file.len() > 0)
+    }
+
+    /// The journal as it is now, for those who only look. Works while another process writes it, and
+    /// changes nothing: without a journal it is empty, and a line that is being written is left out.
+    pub fn read(folder: &Path) -> Result<Self, JournalError> {
+        let path = Folder::new(folder).path(&Name::Journal);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Vec::new()
+            }
+            Err(source) => return Err(JournalError::Io { action: "read", path, source }),
+        };
+        let state = Mutex::new(State::parse(&path, &text[..complete(&text)])?);
+        Ok(Self { folder: folder.to_path_buf(), state, writer: None })
     }
 
     /// Opens the journal in the cluster's state folder, making both where needed.
@@ -94,36 +115,22 @@ impl Journal {
             let path = path.to_path_buf();
             move |source| JournalError::Io { action, path, source }
         };
-        make_private(folder).map_err(io("make the folder", folder))?;
-        let lock = lock(&folder.join(LOCK))?;
-        let path = folder.join(JOURNAL);
+        state::make(folder).map_err(io("make the folder", folder))?;
+        let names = Folder::new(folder);
+        let lock = lock(&names.path(&Name::Lock))?;
+        let path = names.path(&Name::Journal);
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(io("open", &path))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(io("read", &path))?;
         // A run that was killed while writing leaves a line without an end: it never happened.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(io("cut", &path))?;
+        let complete = complete(&text);
+        let state = Mutex::new(State::parse(&path, &text[..complete])?);
+        if complete < text.len() {
+            file.set_len(complete as u64).map_err(io("shorten", &path))?;
         }
-        let mut state = State::default();
-        for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
-            if line.is_empty() {
-                continue;
-            }
-            let record = serde_json::from_slice(line).map_err(|source| JournalError::Damaged {
-                path: path.clone(),
-                line: index + 1,
-                source,
-            })?;
-            state.apply(&record);
-        }
-        Ok(Self {
-            folder: folder.to_path_buf(),
-            state: Mutex::new(state),
-            writer: writer::Writer::start(file),
-            _lock: lock,
-        })
+        state::sync(folder).map_err(io("sync", folder))?;
+        Ok(Self { folder: folder.to_path_buf(), state, writer: Some((writer::Writer::start(file), lock)) })
     }
 
     /// The cluster's state folder.
@@ -135,7 +142,10 @@ impl Journal {
     pub async fn append(&self, record: Record) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(&record).map_err(|error| JournalError::Write(error.to_string()))?;
         line.push(b'\n');
-        self.writer.append(line).await.map_err(JournalError::Write)?;
+        let Some((writer, _)) = &self.writer else {
+            return Err(JournalError::Write("it was opened only to be read".into()));
+        };
+        writer.append(line).await.map_err(JournalError::Write)?;
         self.state.lock().expect("no panic while locked").apply(&record);
         Ok(())
     }
@@ -164,15 +174,35 @@ impl Journal {
 
     /// Removes the journal itself: after a cleanup that left nothing behind.
     pub fn remove(self) -> Result<(), JournalError> {
-        for name in [JOURNAL, LOCK] {
-            let path = self.folder.join(name);
+        for name in [Name::Journal, Name::Lock] {
+            let path = Folder::new(&self.folder).path(&name);
             fs::remove_file(&path).map_err(|source| JournalError::Io { action: "remove", path, source })?;
         }
         Ok(())
     }
 }
 
+/// The length without a last line that has no end.
+fn complete(text: &[u8]) -> usize {
+    text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)
+}
+
 impl State {
+    fn parse(path: &Path, text: &[u8]) -> Result<Self, JournalError> {
+        let mut state = Self::default();
+        for (index, line) in
+            text.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        {
+            let record = serde_json::from_slice(line).map_err(|source| JournalError::Damaged {
+                path: path.to_path_buf(),
+                line: index + 1,
+                source,
+            })?;
+            state.apply(&record);
+        }
+        Ok(state)
+    }
+
     fn apply(&mut self, record: &Record) {
         match record {
             Record::Begin { .. } => {}
@@ -224,11 +254,6 @@ impl State {
         self.entries.retain(|_, entry| entry.node != node);
         self.newest.retain(|(name, _), _| name != node);
     }
-}
-
-fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl Drop for Lock {

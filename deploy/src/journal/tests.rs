@@ -26,7 +26,7 @@ async fn what_was_written_is_read_back_and_a_torn_line_never_happened() {
         journal.append(done("a", "one")).await.unwrap();
         journal.append(intent("a", "two", "f1", vec![])).await.unwrap();
     }
-    let path = folder.path().join(JOURNAL);
+    let path = folder.path().join("journal.jsonl");
     let whole = fs::read(&path).unwrap();
     fs::write(&path, [&whole[..], br#"{"record":"done","node":"a","st"#].concat()).unwrap();
     let journal = Journal::open(folder.path()).unwrap();
@@ -148,8 +148,11 @@ fn the_second_run_is_refused_while_the_first_lives() {
 #[test]
 fn a_damaged_line_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join(JOURNAL), "{\"record\":\"forget\",\"node\":\"a\",\"at\":\"\"}\nrubbish\n")
-        .unwrap();
+    fs::write(
+        folder.path().join("journal.jsonl"),
+        "{\"record\":\"forget\",\"node\":\"a\",\"at\":\"\"}\nrubbish\n",
+    )
+    .unwrap();
     let error = Journal::open(folder.path()).err().unwrap();
     assert!(matches!(error, JournalError::Damaged { line: 2, .. }), "{error}");
 }
@@ -177,4 +180,21 @@ async fn a_step_that_is_reopened_is_done_again_and_still_undone() {
     assert!(!journal.is_done("a", "files", "1"));
     let undo: Vec<Vec<Undo>> = journal.entries().into_iter().map(|entry| entry.undo).collect();
     assert_eq!(undo, [vec![Undo::file("/usr/bin/x")]]);
+}
+
+#[tokio::test]
+async fn readers_need_no_lock_and_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("one");
+    assert!(Journal::read(&state).unwrap().entries().is_empty());
+    assert!(!state.exists(), "reading makes no folder");
+    let writer = Journal::open(&state).unwrap();
+    writer.append(intent("a", "one", "f1", vec![])).await.unwrap();
+    let path = state.join("journal.jsonl");
+    let torn = [&fs::read(&path).unwrap()[..], br#"{"record":"done","node":"a","st"#].concat();
+    fs::write(&path, &torn).unwrap();
+    let reader = Journal::read(&state).unwrap();
+    assert_eq!(reader.entries(), writer.entries());
+    assert!(reader.append(done("a", "one")).await.is_err());
+    assert_eq!(fs::read(&path).unwrap(), torn);
 }

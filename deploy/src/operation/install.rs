@@ -155,9 +155,8 @@ pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     let InstallRequest { config, access, index, state, options, events, .. } = &request;
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
-    // A cluster that was never installed has no journal, and looking makes none.
-    let journal = if Journal::has_records(state) { Some(Journal::open(state)?) } else { None };
-    judge(&request, &surveyed, &plan, journal.as_ref()).await
+    let journal = Journal::read(state)?;
+    judge(&request, &surveyed, &plan, Some(&journal)).await
 }
 
 /// The plan for nodes as they were found.

@@ -1,36 +1,28 @@
 //! What this machine remembers of a cluster: its configuration as it was last installed, without
 //! passwords, and the hooks that a cleanup will run.
 
-use crate::cluster::deploy::certificates::CONFIG;
-use crate::cluster::etcd_data::BACKUPS;
 use crate::config::{Config, Schedule};
+use crate::state::{Folder, Name, State};
 use eggo_bundles::Arch;
 use eggo_errors::Report;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-
-const HOOKS: &str = "hooks";
 
 /// `None` if no install has got that far.
 pub fn load(state: &Path) -> Result<Option<Config>, Report> {
-    let path = state.join(CONFIG);
+    let (state, name) = (Folder::new(state), Name::Config);
+    let path = state.path(&name);
     let failed = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", path.display()));
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(failed(error)),
-    };
+    let Some(text) = state.get(&name).map_err(failed)? else { return Ok(None) };
     serde_json::from_slice(&text).map(Some).map_err(|error| failed(error.into()))
 }
 
 /// What to say where [`load`] finds nothing.
 pub fn none(config: &Config, state: &Path) -> Report {
     let others = state.parent().and_then(|folder| list(folder).ok()).unwrap_or_default();
-    let others: Vec<String> = others.iter().map(|other| format!("`{}`", other.cluster_id)).collect();
+    let others: Vec<String> = others.clusters.iter().map(|other| format!("`{}`", other.cluster_id)).collect();
     let others =
         if others.is_empty() { String::new() } else { format!("; beside it is {}", others.join(", ")) };
     Report::new(format!("no cluster `{}` was installed from this machine", config.cluster_id))
@@ -38,20 +30,33 @@ pub fn none(config: &Config, state: &Path) -> Report {
         .hinted("eggo-install BUNDLE -f deploy.yaml installs it; one with its state elsewhere: --state-dir")
 }
 
-/// All clusters below a state folder, by name.
-pub fn list(folder: &Path) -> Result<Vec<Config>, Report> {
+/// What is below a state folder.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// By name.
+    pub clusters: Vec<Config>,
+    /// One for each cluster whose configuration cannot be read.
+    pub damaged: Vec<Report>,
+}
+
+/// All clusters below a state folder. One that is damaged does not hide the others.
+pub fn list(folder: &Path) -> Result<Listed, Report> {
     let failed = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", folder.display()));
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Listed::default()),
         Err(error) => return Err(failed(error)),
     };
-    let mut clusters = Vec::new();
+    let mut listed = Listed::default();
     for entry in entries {
-        clusters.extend(load(&entry.map_err(failed)?.path())?);
+        match load(&entry.map_err(failed)?.path()) {
+            Ok(cluster) => listed.clusters.extend(cluster),
+            Err(report) => listed.damaged.push(report),
+        }
     }
-    clusters.sort_by(|a, b| a.cluster_id.cmp(&b.cluster_id));
-    Ok(clusters)
+    listed.clusters.sort_by(|a, b| a.cluster_id.cmp(&b.cluster_id));
+    listed.damaged.sort_by(|a, b| a.message.cmp(&b.message));
+    Ok(listed)
 }
 
 /// Keeps the hooks around a cleanup, when no bundle is at hand any more. `script` finds them.
@@ -65,9 +70,10 @@ pub fn save_hooks(
         for host in config.with_role(hook.role) {
             // A hook that the bundle lacks is the plan's to refuse.
             if let Some(text) = script(&hook.name, host.arch)? {
-                let path = hook_path(state, &hook.name, host.arch);
-                write(&path, &text)
-                    .map_err(|error| Report::new(format!("cannot write `{}`: {error}", path.display())))?;
+                let (state, name) = (Folder::new(state), Name::Hook(host.arch, hook.name.clone()));
+                let failed =
+                    |error| Report::new(format!("cannot write `{}`: {error}", state.path(&name).display()));
+                state.put(&name, &text).map_err(failed)?;
             }
         }
     }
@@ -76,25 +82,18 @@ pub fn save_hooks(
 
 /// A hook that was kept; `None` if no install has got that far.
 pub fn hook(state: &Path, name: &str, arch: Arch) -> Result<Option<Vec<u8>>, Report> {
-    let path = hook_path(state, name, arch);
-    match fs::read(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Report::new(format!("cannot read `{}`: {error}", path.display()))),
-    }
-}
-
-/// A hook's name is that of a file: deploy.yaml is refused otherwise.
-fn hook_path(state: &Path, name: &str, arch: Arch) -> PathBuf {
-    state.join(HOOKS).join(arch.as_str()).join(name)
+    // A hook's name is that of a file: deploy.yaml is refused otherwise.
+    let (state, name) = (Folder::new(state), Name::Hook(arch, name.to_string()));
+    let path = state.path(&name);
+    state.get(&name).map_err(|error| Report::new(format!("cannot read `{}`: {error}", path.display())))
 }
 
 /// Forgets a cluster. Backups of etcd may be all that is left of it: they are kept, in the folder returned.
 pub fn remove(state: &Path) -> io::Result<Option<PathBuf>> {
     let name = state.file_name().unwrap_or_default().to_string_lossy();
-    let kept = state.with_file_name(format!("{name}-{BACKUPS}"));
+    let kept = state.with_file_name(format!("{name}-backups"));
     let mut any = false;
-    if let Ok(backups) = fs::read_dir(state.join(BACKUPS)) {
+    if let Ok(backups) = fs::read_dir(Folder::new(state).backups()) {
         for backup in backups {
             let backup = backup?;
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept)?;
@@ -104,17 +103,6 @@ pub fn remove(state: &Path) -> io::Result<Option<PathBuf>> {
     }
     fs::remove_dir_all(state)?;
     Ok(any.then_some(kept))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let new = path.with_extension("new");
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    io::Write::write_all(&mut file, bytes)?;
-    file.sync_all()?;
-    fs::rename(new, path)
 }
 
 #[cfg(test)]
@@ -139,13 +127,18 @@ mod tests {
         let place = |name: &str| format!("looked in `{}`", folder.path().join(name).display());
         assert_eq!(looked("kept"), [place("kept")]);
         save_config(&state, &config).unwrap();
-        let mode = std::fs::metadata(state.join(CONFIG)).unwrap().permissions().mode();
+        let mode = std::fs::metadata(state.join("config.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(!std::fs::read_to_string(state.join(CONFIG)).unwrap().contains("s3cret"));
+        assert!(!std::fs::read_to_string(state.join("config.json")).unwrap().contains("s3cret"));
         assert_eq!(looked("other"), [place("other") + "; beside it is `kept`"]);
         config.login.password = None;
-        assert_eq!(list(folder.path()).unwrap(), [config]);
-        assert_eq!(list(&folder.path().join("none")).unwrap(), []);
+        std::fs::create_dir(folder.path().join("damaged")).unwrap();
+        std::fs::write(folder.path().join("damaged/config.json"), "{").unwrap();
+        let listed = list(folder.path()).unwrap();
+        assert_eq!(listed.clusters, [config]);
+        assert_eq!(listed.damaged.len(), 1);
+        assert!(listed.damaged[0].message.contains("damaged/config.json"), "{:?}", listed.damaged);
+        assert_eq!(list(&folder.path().join("none")).unwrap(), Listed::default());
     }
 
     #[test]
@@ -155,12 +148,12 @@ mod tests {
         std::fs::create_dir_all(&state).unwrap();
         assert_eq!(remove(&state).unwrap(), None);
         for backup in ["first.db", "second.db"] {
-            std::fs::create_dir_all(state.join(BACKUPS)).unwrap();
-            std::fs::write(state.join(BACKUPS).join(backup), backup).unwrap();
+            std::fs::create_dir_all(state.join("backups")).unwrap();
+            std::fs::write(state.join("backups").join(backup), backup).unwrap();
             let kept = remove(&state).unwrap().unwrap();
             assert_eq!(std::fs::read_to_string(kept.join(backup)).unwrap(), backup);
             assert!(!state.exists() && kept.join("first.db").exists());
         }
-        assert_eq!(list(folder.path()).unwrap(), []);
+        assert_eq!(list(folder.path()).unwrap(), Listed::default());
     }
 }

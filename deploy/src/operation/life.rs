@@ -50,21 +50,32 @@ impl LifeRequest {
     /// so that one that is gone does not hide the others.
     fn cluster(self) -> Result<Cluster, Report> {
         self.is_installed()?;
+        let journal = Journal::open(&self.state)?;
+        Ok(self.with(journal))
+    }
+
+    /// The same for those who only look: an install may be running meanwhile.
+    fn view(self) -> Result<Cluster, Report> {
+        self.is_installed()?;
+        let journal = Journal::read(&self.state)?;
+        Ok(self.with(journal))
+    }
+
+    fn with(self, journal: Journal) -> Cluster {
         let LifeRequest { config, access, state, events } = self;
-        let journal = Journal::open(&state)?;
         let nodes =
             config.hosts.iter().map(|host| Node::new(host.clone(), access.host(host, &events))).collect();
         let run = Arc::new(Run::new(journal, events));
-        Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))
+        Cluster::new(config, nodes, run, Arc::new(Bare), state)
     }
 }
 
 pub async fn status(request: LifeRequest) -> Result<Status, Report> {
-    status::gather(&request.cluster()?).await
+    status::gather(&request.view()?).await
 }
 
 pub async fn certificates(request: LifeRequest) -> Result<Vec<Line>, Report> {
-    certs::status(&request.cluster()?).await
+    certs::status(&request.view()?).await
 }
 
 /// Renews the certificates of `nodes`, or of all; one node after the other.

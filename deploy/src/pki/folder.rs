@@ -11,10 +11,10 @@ use super::authority::{Authority, AuthorityName};
 use super::inspect::Certificate;
 use super::table::Row;
 use super::{PkiError, key};
+use crate::state;
 use jiff::Timestamp;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -284,23 +284,10 @@ fn read(path: &Path) -> Result<Zeroizing<String>, PkiError> {
 }
 
 fn make_folder(path: &Path) -> Result<(), PkiError> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| PkiError::File { doing: "make", path: path.to_path_buf(), source })
+    state::make(path).map_err(|source| PkiError::File { doing: "make", path: path.to_path_buf(), source })
 }
 
-/// Writes beside and renames, so that a file is whole or not there; mode 0600 from its first byte on.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), PkiError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    make_folder(folder)?;
-    let written = (|| {
-        let mut file = tempfile::Builder::new()
-            .prefix(".new-")
-            .permissions(fs::Permissions::from_mode(0o600))
-            .tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        File::open(folder)?.sync_all()
-    })();
+    let written = state::write(path, bytes);
     written.map_err(|source| PkiError::File { doing: "write", path: path.to_path_buf(), source })
 }

@@ -9,6 +9,7 @@ use eggo_deploy::operation::{self, Confirm, InstallRequest, Installed, Options};
 use eggo_deploy::phases::Selection;
 use eggo_deploy::plan::{self, Plan};
 use eggo_deploy::preflight::{self, Verdict};
+use eggo_deploy::state::{Folder, Name};
 use eggo_terminal::{Count, Report};
 use serde_json::json;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Repor
             output::text_out(&format!("nothing to do: all {} nodes are as they should be\n", installed.nodes))
         }
         Format::Table => {
-            let kubeconfig = state.join("admin.conf");
+            let kubeconfig = Folder::new(state).path(&Name::Admin);
             // Phases may have been left out.
             let where_it_is = match kubeconfig.exists() {
                 true => format!("; the admin's kubeconfig is {}", kubeconfig.display()),

@@ -14,11 +14,14 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let clusters = kept::list(&args.state.state_dir)?;
+    let kept::Listed { clusters, damaged } = kept::list(&args.state.state_dir)?;
+    for report in &damaged {
+        output::say(format_args!("warning: {}", report.message));
+    }
     if global.format == Format::Json {
         return output::json(&clusters);
     }
-    if clusters.is_empty() {
+    if clusters.is_empty() && damaged.is_empty() {
         return output::text_out(&format!("no cluster in {}\n", args.state.state_dir.display()));
     }
     let mut table = Table::new(["CLUSTER", "ENDPOINT", "MASTERS", "WORKERS", "RUNTIME"]);

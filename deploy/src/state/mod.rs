@@ -1,0 +1,92 @@
+//! What the control machine keeps of one cluster. This module alone knows the names in a cluster's
+//! folder, and every file there is written the same way: beside, fsync, rename, fsync of the folder.
+//!
+//! ```text
+//! journal.jsonl  lock  config.json  admin.conf  pki/…  hooks/ARCH/NAME  backups/NAME.db
+//! ```
+
+mod folder;
+mod memory;
+
+pub use folder::{Folder, write};
+pub(crate) use folder::{make, sync};
+pub use memory::Memory;
+
+use eggo_bundles::Arch;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const JOURNAL: &str = "journal.jsonl";
+const LOCK: &str = "lock";
+const CONFIG: &str = "config.json";
+const ADMIN: &str = "admin.conf";
+const PKI: &str = "pki";
+const HOOKS: &str = "hooks";
+const BACKUPS: &str = "backups";
+
+/// A file in a cluster's state.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    Journal,
+    Lock,
+    /// The configuration as the last command left the cluster, without passwords.
+    Config,
+    /// The administrator's kubeconfig.
+    Admin,
+    /// A certificate or key, by its path in the pki folder.
+    Pki(String),
+    /// A hook that a cleanup will run.
+    Hook(Arch, String),
+    /// A snapshot of etcd.
+    Backup(String),
+}
+
+impl Name {
+    /// The path in the cluster's folder.
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Self::Journal => JOURNAL.into(),
+            Self::Lock => LOCK.into(),
+            Self::Config => CONFIG.into(),
+            Self::Admin => ADMIN.into(),
+            Self::Pki(path) => Path::new(PKI).join(path),
+            Self::Hook(arch, name) => [HOOKS, arch.as_str(), name].iter().collect(),
+            Self::Backup(name) => Path::new(BACKUPS).join(name),
+        }
+    }
+
+    /// The name of the file at `path` in the cluster's folder; `None` if it is not one of ours.
+    pub fn of(path: &Path) -> Option<Self> {
+        let words: Option<Vec<&str>> = path.iter().map(|word| word.to_str()).collect();
+        match words?.as_slice() {
+            [JOURNAL] => Some(Self::Journal),
+            [LOCK] => Some(Self::Lock),
+            [CONFIG] => Some(Self::Config),
+            [ADMIN] => Some(Self::Admin),
+            [PKI, rest @ ..] if !rest.is_empty() => Some(Self::Pki(rest.join("/"))),
+            [HOOKS, arch, name] => Some(Self::Hook(arch.parse().ok()?, name.to_string())),
+            [BACKUPS, name] => Some(Self::Backup(name.to_string())),
+            _ => None,
+        }
+    }
+
+    /// Whether losing it means losing access to a cluster that still runs.
+    pub fn is_key(&self) -> bool {
+        matches!(self, Self::Pki(_) | Self::Admin)
+    }
+}
+
+/// Where the state of one cluster is kept.
+pub trait State: Send + Sync {
+    /// `None` if there is no such file.
+    fn get(&self, name: &Name) -> io::Result<Option<Vec<u8>>>;
+    /// The file is complete and on disk when this returns, or it is as it was.
+    fn put(&self, name: &Name, bytes: &[u8]) -> io::Result<()>;
+    /// Every file, sorted.
+    fn list(&self) -> io::Result<Vec<Name>>;
+    /// No error if there is no such file.
+    fn remove(&self, name: &Name) -> io::Result<()>;
+}
+
+#[cfg(test)]
+mod tests;
