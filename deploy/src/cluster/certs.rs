@@ -10,16 +10,16 @@ use crate::remote::Command;
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// From here on `status` warns.
 pub const WARN_DAYS: i64 = 30;
 
 /// One line of `certs status`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// Where it is: a node's name, or nothing for the control machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     pub name: String,
     pub subject: String,

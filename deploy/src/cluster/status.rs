@@ -10,11 +10,11 @@ use crate::config::DnsKind;
 use crate::remote::{Command, RemoteError, words};
 use eggo_bundles::Role;
 use eggo_errors::{Explain as _, Report};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     pub cluster: String,
     pub endpoint: String,
@@ -24,11 +24,11 @@ pub struct Status {
     /// Where the cluster is not what deploy.yaml says, and what needs attention.
     pub findings: Vec<String>,
     /// What to do where a node was not reached.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
     pub name: String,
     pub ip: String,
@@ -45,7 +45,7 @@ pub struct NodeStatus {
     pub versions: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub node: String,
     /// None where its node was not reached.
@@ -225,5 +225,40 @@ async fn etcd(cluster: &Cluster, status: &mut Status) {
                 status.findings.push(format!("{}: is a member of etcd, but not in deploy.yaml", member.name));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_and_read_back() {
+        let node = NodeStatus {
+            name: "m".into(),
+            ready: Some(true),
+            components: BTreeMap::from([("kubelet".into(), "active".into())]),
+            ..NodeStatus::default()
+        };
+        let line = certs::Line {
+            node: None,
+            name: "ca".into(),
+            subject: "CN=kubernetes".into(),
+            issuer: "CN=kubernetes".into(),
+            expires: "2036-01-01".into(),
+            days: 3650,
+            authority: true,
+        };
+        let status = Status {
+            cluster: "one".into(),
+            nodes: vec![node, NodeStatus::default()],
+            etcd: vec![Member { node: "m".into(), healthy: None }],
+            certificates: vec![line.clone(), certs::Line { node: Some("m".into()), ..line }],
+            findings: vec!["w: cannot be reached".into()],
+            hint: Some("start it".into()),
+            ..Status::default()
+        };
+        let text = serde_json::to_string(&status).unwrap();
+        assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
     }
 }

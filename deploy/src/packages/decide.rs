@@ -3,24 +3,29 @@
 use super::PackageError;
 use crate::facts::{Facts, Manager, Package};
 use eggo_bundles::{Item, version};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is to happen on one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transaction {
     pub manager: Manager,
     /// Missing or older on the node.
+    #[serde(with = "crate::plan::shared")]
     pub install: Vec<Arc<Item>>,
     /// The names of those that were not there in any version.
     pub new: Vec<String>,
+    /// Those that were there in an older version.
+    pub upgraded: Vec<Versions>,
     /// Equal or newer on the node: left alone.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<Versions>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+/// A package in two versions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
     pub name: String,
     pub installed: String,
     pub bundled: String,
@@ -33,11 +38,24 @@ pub struct Unmet {
     pub requires: String,
 }
 
+impl Transaction {
+    pub fn nothing(manager: Manager) -> Self {
+        Self { manager, install: Vec::new(), new: Vec::new(), upgraded: Vec::new(), kept: Vec::new() }
+    }
+}
+
+impl Versions {
+    fn of(item: &Item, package: &Package) -> Self {
+        let (installed, bundled) = (package.version.clone(), item.version.clone());
+        Self { name: item.name.clone(), installed, bundled }
+    }
+}
+
 pub fn decide(facts: &Facts, items: &[Arc<Item>]) -> Result<Transaction, PackageError> {
     let node = || facts.node.clone();
     let manager = facts.manager.ok_or_else(|| PackageError::NoManager { node: node() })?;
     let installed = by_name(facts);
-    let mut transaction = Transaction { manager, install: Vec::new(), new: Vec::new(), kept: Vec::new() };
+    let mut transaction = Transaction::nothing(manager);
     for item in items {
         if !item.path.ends_with(manager.extension()) {
             return Err(PackageError::WrongFormat { node: node(), package: item.name.clone() });
@@ -54,13 +72,10 @@ pub fn decide(facts: &Facts, items: &[Arc<Item>]) -> Result<Transaction, Package
                 transaction.install.push(item.clone());
             }
             Some(package) if manager.compare(&package.version, &item.version).is_lt() => {
+                transaction.upgraded.push(Versions::of(item, package));
                 transaction.install.push(item.clone());
             }
-            Some(package) => transaction.kept.push(Kept {
-                name: item.name.clone(),
-                installed: package.version.clone(),
-                bundled: item.version.clone(),
-            }),
+            Some(package) => transaction.kept.push(Versions::of(item, package)),
         }
     }
     Ok(transaction)

@@ -5,7 +5,7 @@ mod decide;
 mod scripts;
 pub mod stub;
 
-pub use decide::{Kept, Transaction, Unmet, decide, unmet};
+pub use decide::{Transaction, Unmet, Versions, decide, unmet};
 
 use crate::facts::{Facts, Manager};
 use crate::journal::Undo;

@@ -46,7 +46,15 @@ fn equal_and_newer_stay_older_go_up_missing_come() {
     let names: Vec<&str> = transaction.install.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["older", "foreign", "missing"]);
     assert_eq!(transaction.new, ["foreign", "missing"]);
-    assert_eq!(transaction.kept.len(), 2);
+    let versions = |name: &str, installed: &str, bundled: &str| Versions {
+        name: name.into(),
+        installed: installed.into(),
+        bundled: bundled.into(),
+    };
+    assert_eq!(transaction.upgraded, [versions("older", "1.9-1", "1.10-1")]);
+    assert_eq!(transaction.kept, [versions("equal", "1.0-1", "1.0-1"), versions("newer", "1:0.1", "9.0")]);
+    let text = serde_json::to_string(&transaction).unwrap();
+    assert_eq!(serde_json::from_str::<Transaction>(&text).unwrap(), transaction);
 }
 
 #[test]
@@ -132,10 +140,8 @@ fn a_stub_says_of_itself_what_the_package_says() {
 #[tokio::test]
 async fn a_rehearsal_sends_stubs_and_links_and_tells_the_refusal() {
     let transaction = Transaction {
-        manager: Manager::Rpm,
         install: vec![item("a", "1", ".rpm", &[]), item("b", "1", ".rpm", &[])],
-        new: Vec::new(),
-        kept: Vec::new(),
+        ..Transaction::nothing(Manager::Rpm)
     };
     let stubs = stubs(&transaction, |item| (item.name == "a").then_some(&b"stub"[..]));
     let mut archive = tar::Archive::new(&stubs[..]);
@@ -183,7 +189,7 @@ fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() 
         (Manager::Rpm, ".rpm", "begin\nend\n"),
     ] {
         let install = vec![item("a", "1", extension, &[])];
-        let transaction = Transaction { manager, install, new: Vec::new(), kept: Vec::new() };
+        let transaction = Transaction { install, ..Transaction::nothing(manager) };
         let run = |number: usize| {
             let command = scripts::install(&transaction);
             let script = command.script.replace(crate::store::ROOT, &at("."));

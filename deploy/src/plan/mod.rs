@@ -8,21 +8,24 @@ mod error;
 mod pick;
 mod programs;
 pub mod reference;
+pub(crate) mod shared;
 mod steps;
+mod wanted;
 
 pub use eggo_bundles::index::PackageFormat;
 pub use error::{Missing, PlanError};
 pub use steps::Step;
+pub use wanted::Wanted;
 
 use crate::config::{Config, Hook};
 use catalogue::Catalogue;
 use eggo_bundles::{Arch, Digest, Image, Index, Item, Kind, Role};
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The cluster's id.
     pub cluster: String,
@@ -30,11 +33,11 @@ pub struct Plan {
     /// The manifests to apply, in order; they are also among the first master's items.
     pub addons: Vec<Wanted>,
     /// `network.plugin`, where no addon is called so: the pods' network must come from elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_without_addon: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePlan {
     pub name: String,
     pub ip: IpAddr,
@@ -47,7 +50,7 @@ pub struct NodePlan {
     /// Sorted by path.
     pub items: Vec<Wanted>,
     /// The images that its image items make up, sorted by name.
-    #[serde(serialize_with = "image_names")]
+    #[serde(with = "shared")]
     pub images: Vec<Arc<Image>>,
     /// Packages that come from the node's own repositories.
     pub repo_packages: Vec<String>,
@@ -55,15 +58,7 @@ pub struct NodePlan {
     /// The phases that apply to it, in order.
     pub steps: Vec<Step>,
     /// Programs of its roles that nothing of the above brings: they must be there already.
-    pub expects: Vec<&'static str>,
-}
-
-/// An item of the bundle, and where it goes on this node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    pub item: Arc<Item>,
-    /// The folder; deploy.yaml's word comes before the bundle's. Checked against the whitelist.
-    pub dst: Option<String>,
+    pub expects: Vec<String>,
 }
 
 /// What is known of a node before the plan is made.
@@ -202,27 +197,6 @@ fn refuse_what_only_the_parent_has<'a>(
     }
     let items = Vec::from_iter(items);
     if items.is_empty() { Ok(()) } else { Err(PlanError::OnlyInParent { parent, items }) }
-}
-
-/// As the index writes the item, with the destination that holds for this node.
-impl Serialize for Wanted {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Item { path, kind, name, version, size, sha256, mode, .. } = &*self.item;
-        let mut out = serializer.serialize_struct("Wanted", 8)?;
-        out.serialize_field("path", path)?;
-        out.serialize_field("kind", kind)?;
-        out.serialize_field("name", name)?;
-        out.serialize_field("version", version)?;
-        out.serialize_field("size", size)?;
-        out.serialize_field("sha256", sha256)?;
-        out.serialize_field("dst", &self.dst)?;
-        out.serialize_field("mode", mode)?;
-        out.end()
-    }
-}
-
-fn image_names<S: Serializer>(images: &[Arc<Image>], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(images.iter().map(|image| &image.name))
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use crate::config::{Config, DnsKind, Host, RuntimeKind};
 use eggo_bundles::{Kind, Role};
 
 /// By their names: a package may well have the program inside, but nobody looks into it for a plan.
-pub fn not_brought(config: &Config, host: &Host, node: &NodePlan) -> Vec<&'static str> {
-    needed(config, host).into_iter().filter(|program| !brings(node, program)).collect()
+pub fn not_brought(config: &Config, host: &Host, node: &NodePlan) -> Vec<String> {
+    let absent = needed(config, host).into_iter().filter(|program| !brings(node, program));
+    absent.map(String::from).collect()
 }
 
 fn needed(config: &Config, host: &Host) -> Vec<&'static str> {

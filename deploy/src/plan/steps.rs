@@ -5,13 +5,13 @@ use crate::config::{Config, DnsKind, Host, Schedule};
 use eggo_bundles::{Kind, Role};
 
 /// The name of a phase.
-pub type Step = &'static str;
+pub type Step = String;
 
 type Applies = fn(&Config, &Host, &NodePlan) -> bool;
 
 /// In the order of the install's list of phases. What happens on this machine alone, or to the
 /// cluster as a whole, is no node's step.
-const STEPS: [(Step, Applies); 18] = [
+const STEPS: [(&str, Applies); 18] = [
     ("distribute", |_, _, node| !node.items.is_empty()),
     ("simulate", |_, _, node| has(node, Kind::Pkg)),
     ("system", |_, _, _| true),
@@ -44,7 +44,11 @@ fn hook(node: &NodePlan, schedule: Schedule) -> bool {
 }
 
 pub fn steps(config: &Config, host: &Host, node: &NodePlan) -> Vec<Step> {
-    STEPS.into_iter().filter(|(_, applies)| applies(config, host, node)).map(|(name, _)| name).collect()
+    STEPS
+        .into_iter()
+        .filter(|(_, applies)| applies(config, host, node))
+        .map(|(name, _)| name.into())
+        .collect()
 }
 
 #[cfg(test)]

@@ -121,6 +121,22 @@ fn by_role_each_node_gets_its_arch_and_roles() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&plan).unwrap());
 }
 
+#[test]
+fn a_plan_is_written_and_read_back() {
+    let mut plan = made(&config("install: {package-source: {type: bundle}}\n"), &full());
+    let read = |plan: &Plan| serde_json::from_str::<Plan>(&serde_json::to_string(plan).unwrap()).unwrap();
+    assert_eq!(read(&plan), plan);
+    // deploy.yaml may send an item elsewhere than the index does, or from nowhere to somewhere.
+    for wanted in &mut plan.nodes[0].items {
+        wanted.dst = Some("/opt/elsewhere".into());
+    }
+    for wanted in &mut plan.nodes[1].items {
+        wanted.dst = None;
+    }
+    plan.network_without_addon = Some("flannel".into());
+    assert_eq!(read(&plan), plan);
+}
+
 const LISTS: &str = "install:
   etcd: [{name: etcd, type: bin, dst: /usr/local/bin}]
   kubernetes-master: [{name: kube-apiserver, type: bin}]

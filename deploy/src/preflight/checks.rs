@@ -66,7 +66,8 @@ fn machine(candidate: &Candidate<'_>) -> Vec<Found> {
     if !missing.is_empty() {
         found.push(error(Check::Tools, format!("not found: {}", missing.join(", "))));
     }
-    let absent: Vec<&str> = plan.expects.iter().copied().filter(|program| !facts.has(program)).collect();
+    let absent: Vec<&str> =
+        plan.expects.iter().map(String::as_str).filter(|program| !facts.has(program)).collect();
     if !absent.is_empty() {
         let message = format!("neither the bundle nor the node has {}", absent.join(", "));
         found.push(warning(Check::Programs, message));

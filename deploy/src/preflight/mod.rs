@@ -19,7 +19,7 @@ use crate::facts::Facts;
 use crate::plan::NodePlan;
 use crate::remote::Host;
 use eggo_errors::{Count, Exit, Explain};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct Circumstances<'a> {
 }
 
 /// The checks, in the order of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
     Arch,
@@ -151,7 +151,7 @@ impl Check {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Error,
@@ -171,7 +171,7 @@ impl Level {
 }
 
 /// Something that a check found on a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub node: String,
     pub check: Check,
@@ -180,7 +180,7 @@ pub struct Finding {
 }
 
 /// All findings, and what follows from them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub nodes: usize,
     pub findings: Vec<Finding>,

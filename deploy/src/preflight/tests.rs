@@ -292,3 +292,18 @@ fn a_damaged_package_refuses_the_bundle_before_any_node_is_asked() {
     });
     Heads::read(&plan, &elsewhere).unwrap();
 }
+
+#[test]
+fn a_verdict_is_written_and_read_back() {
+    let levels = [Level::Error, Level::Warning, Level::Ignored];
+    let findings = Check::ALL.into_iter().zip(levels.into_iter().cycle()).map(|(check, level)| Finding {
+        node: "m".into(),
+        check,
+        level,
+        message: check.help().into(),
+    });
+    let verdict = Verdict { nodes: 1, findings: findings.collect() };
+    let text = serde_json::to_string(&verdict).unwrap();
+    assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
+    assert!(Check::ALL.iter().all(|check| text.contains(&format!("\"{}\"", check.as_str()))), "{text}");
+}
