@@ -2,13 +2,62 @@
 //!
 //! Events carry no secret and no terminal control; drawing them is the view's business.
 
+mod history;
+mod stamp;
+
+pub use history::{History, Missed};
+pub(crate) use stamp::Stamped;
+
 use eggo_errors::Report;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Receives events, from any thread, and must not block.
 pub trait Sink: Send + Sync {
     fn event(&self, event: Event);
+
+    /// An event of an operation. Who cares only for the event itself leaves this as it is.
+    fn told(&self, told: Told) {
+        self.event(told.event);
+    }
+}
+
+/// An event with its place: whose it is, which one, and when it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Every operation has another one.
+    pub run: String,
+    pub cluster: String,
+    /// From 1, without gaps.
+    pub number: u64,
+    /// RFC 3339, in UTC.
+    pub time: String,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    Install,
+    Join,
+    Upgrade,
+    Delete,
+    Renew,
+    Backup,
+    Restore,
+    Cleanup,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    Done,
+    Failed,
+    /// It was asked to stop.
+    Stopped,
 }
 
 /// Nobody watches.
@@ -18,9 +67,22 @@ impl Sink for Silent {
     fn event(&self, _event: Event) {}
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
+    /// The first one.
+    OperationStarted {
+        operation: Operation,
+    },
+    /// The last one.
+    OperationFinished {
+        operation: Operation,
+        outcome: Ending,
+        /// Changes to nodes that were made.
+        changed: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Report>,
+    },
     PhaseStarted {
         phase: String,
         title: String,
@@ -90,7 +152,7 @@ pub enum Event {
 }
 
 /// Something that a node is waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Underway {
     pub node: String,
     /// As an infinitive: `start kubelet`.
@@ -105,18 +167,11 @@ impl Event {
     pub fn warning(node: Option<&str>, text: impl Into<String>) -> Self {
         Self::Warning { node: node.map(Into::into), text: text.into() }
     }
-
-    pub(crate) fn failed(phase: &str, node: &str, step: &str, title: &str, report: &Report) -> Self {
-        Self::StepFailed {
-            phase: phase.into(),
-            node: node.into(),
-            step: step.into(),
-            title: title.into(),
-            message: report.message.clone(),
-        }
-    }
 }
 
 pub(crate) fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,4 +47,5 @@ pub mod remote;
 pub mod run;
 pub mod ssh;
 pub mod state;
+pub mod stop;
 pub mod store;

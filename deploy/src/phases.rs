@@ -3,12 +3,12 @@
 //!
 //! The lists live with the operations (install, join, …), the work with the rooms that do it.
 
-use crate::events::{Event, seconds};
+use crate::events::Event;
 use crate::run::Run;
+use crate::stop::is_stopped;
 use eggo_errors::{Count, Exit, Explain, Report};
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 /// One entry of the list; `C` is what all phases of a list work on.
 pub struct Phase<C> {
@@ -72,9 +72,17 @@ impl PhaseError {
                 {
                     return refused.report.clone();
                 }
+                // The others were only asked to stop.
+                let failures: Vec<&Failure> = match failures.iter().find(|one| !is_stopped(&one.report)) {
+                    Some(_) => failures.iter().filter(|one| !is_stopped(&one.report)).collect(),
+                    None => match failures.first() {
+                        Some(stopped) => return stopped.report.clone(),
+                        None => Vec::new(),
+                    },
+                };
                 let nodes = Count(failures.len(), "node", "nodes");
                 let mut report = Report::new(format!("`{title}` failed on {nodes}")).exit(Exit::SomeHosts);
-                for failure in failures {
+                for failure in &failures {
                     report = report.note(failure.line());
                     for note in &failure.report.notes {
                         report = report.note(
@@ -148,20 +156,12 @@ pub async fn run_list<C>(
             run.event(Event::PhaseSkipped { phase: name, title });
             continue;
         }
-        run.enter(phase.name);
-        run.event(Event::PhaseStarted { phase: name.clone(), title: title.clone() });
-        let (begin, changed) = (Instant::now(), run.changed());
-        let result = run.patiently(&name, &title, (phase.run)(context)).await;
-        let failed = match &result {
-            Err(PhaseError::Nodes(failures)) => failures.len(),
-            Err(PhaseError::Whole(_)) => 1,
-            Ok(()) => 0,
-        };
-        let (seconds, changed) = (seconds(begin.elapsed()), run.changed() - changed);
-        run.event(Event::PhaseFinished { phase: name, title, seconds, changed, failed });
+        let result = run.in_phase(phase.name, phase.title, (phase.run)(context)).await;
         if let Err(error) = result {
             let report = error.report(phase.title);
-            let hopeless = matches!(error, PhaseError::Whole(_)) || report.exit == Exit::Untrusted;
+            let hopeless = matches!(error, PhaseError::Whole(_))
+                || report.exit == Exit::Untrusted
+                || run.stop().is_asked();
             if phase.on_failure == OnFailure::Stop || hopeless {
                 return Err(join(earlier, report));
             }

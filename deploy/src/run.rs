@@ -3,23 +3,27 @@
 //! [`Run::step`] is the one way to change a node: the intent and its undo are on disk before the
 //! work begins, a step that is done in the same form is skipped, and whoever watches is told.
 
+mod begun;
 mod underway;
 
-use crate::events::{Event, Sink, seconds};
+pub(crate) use begun::{BegunPhase, BegunStep};
+
+use crate::events::{Event, Sink};
 use crate::journal::{Entry, Journal, JournalError, Record, Undo, now};
 use crate::phases::{Failure, PhaseError};
+use crate::stop::{Stop, is_stopped};
 use eggo_errors::Report;
 use futures::StreamExt;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
 
 /// What the journal and the watchers see of one run of the program.
 pub struct Run {
     journal: Journal,
     events: Arc<dyn Sink>,
+    stop: Stop,
     board: underway::Board,
     phase: Mutex<String>,
     failed: Mutex<BTreeSet<String>>,
@@ -105,12 +109,23 @@ impl Run {
         Self {
             journal,
             events,
+            stop: Stop::default(),
             board: underway::Board::default(),
             phase: Mutex::default(),
             failed: Mutex::default(),
             changed: AtomicUsize::new(0),
             command: OnceLock::new(),
         }
+    }
+
+    /// The same, that ends early when `stop` is asked to.
+    pub fn stopped_by(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     pub fn journal(&self) -> &Journal {
@@ -149,7 +164,14 @@ impl Run {
         self.failed.lock().expect("no panic while locked").insert(node.to_string());
     }
 
-    pub(crate) fn enter(&self, phase: &str) {
+    /// Later phases leave the failed nodes alone; one that was only asked to stop has not failed.
+    pub(crate) fn leave_out(&self, failures: &[Failure]) {
+        for failure in failures.iter().filter(|failure| !is_stopped(&failure.report)) {
+            self.mark_failed(&failure.node);
+        }
+    }
+
+    fn enter(&self, phase: &str) {
         *self.phase.lock().expect("no panic while locked") = phase.to_string();
     }
 
@@ -167,41 +189,34 @@ impl Run {
         if known && step.trusts_journal {
             return Ok(Outcome::Unchanged);
         }
+        self.stop.check()?;
         let phase = self.phase();
-        let (id, title) = (step.id, step.title);
-        let begin = Instant::now();
-        self.event(Event::StepStarted {
-            phase: phase.clone(),
-            node: node.into(),
-            step: id.clone(),
-            title: title.clone(),
-        });
-        if !known {
-            let intent = Record::Intent {
-                node: node.into(),
-                phase: phase.clone(),
-                step: id.clone(),
-                fingerprint: step.fingerprint,
-                undo: step.undo,
-                at: now(),
-            };
-            self.journal.append(intent).await?;
-        }
-        let outcome = match work().await {
-            Ok(outcome) => outcome,
-            Err(report) => {
-                self.event(Event::failed(&phase, node, &id, &title, &report));
-                return Err(report);
+        let begun = BegunStep::new(self, &phase, node, &step.id, &step.title);
+        let done = async {
+            let (id, node) = (step.id, node.to_string());
+            if !known {
+                let (step, fingerprint, undo) = (id.clone(), step.fingerprint, step.undo);
+                let intent = Record::Intent { node: node.clone(), phase, step, fingerprint, undo, at: now() };
+                self.journal.append(intent).await?;
             }
+            let outcome = work().await?;
+            if !known {
+                self.journal.append(Record::Done { node, step: id, at: now() }).await?;
+            }
+            Ok(outcome)
         };
-        if !known {
-            self.journal.append(Record::Done { node: node.into(), step: id.clone(), at: now() }).await?;
+        match done.await {
+            Ok(outcome) => {
+                let changed = outcome == Outcome::Changed;
+                self.changed.fetch_add(usize::from(changed), Ordering::Relaxed);
+                begun.finish(changed);
+                Ok(outcome)
+            }
+            Err(report) => {
+                begun.fail(&report);
+                Err(report)
+            }
         }
-        let changed = outcome == Outcome::Changed;
-        self.changed.fetch_add(usize::from(changed), Ordering::Relaxed);
-        let seconds = seconds(begin.elapsed());
-        self.event(Event::StepFinished { phase, node: node.into(), step: id, title, seconds, changed });
-        Ok(outcome)
     }
 
     /// What `step` did on `node` is about to change by other means: it counts as begun, so that the next
@@ -237,9 +252,7 @@ impl Run {
             return Ok(());
         }
         failures.sort_by(|a, b| a.node.cmp(&b.node));
-        for failure in &failures {
-            self.mark_failed(&failure.node);
-        }
+        self.leave_out(&failures);
         Err(PhaseError::Nodes(failures))
     }
 

@@ -19,6 +19,8 @@ pub enum Exit {
     SomeHosts = 4,
     /// Our bug.
     Bug = 101,
+    /// Asked to stop, as a shell counts a program that Ctrl-C ended.
+    Stopped = 130,
 }
 
 impl From<Exit> for ExitCode {

@@ -23,6 +23,7 @@ mod plan;
 mod schema;
 mod state;
 mod status;
+mod stop;
 mod surroundings;
 mod template;
 mod upgrade;
@@ -70,7 +71,7 @@ Examples:
   eggo-install cleanup -f deploy.yaml
 
 Exit codes: 0 done, 1 something to mend, 2 wrong usage, 3 the bundle is not trusted,
-4 some nodes failed, 101 a bug of this program.";
+4 some nodes failed, 101 a bug of this program, 130 stopped.";
 
 /// Options of every command.
 #[derive(Debug, Clone, clap::Args)]

@@ -11,6 +11,7 @@ use eggo_deploy::phases::Selection;
 use eggo_deploy::plan::Plan;
 use eggo_deploy::preflight::{Check, Verdict};
 use eggo_deploy::ssh::HostKeys;
+use eggo_deploy::stop::Stop;
 use eggo_terminal::Report;
 use eggo_tests::lab::{Host, Kind, Lab};
 use eggo_tests::parcel::Parcel;
@@ -99,6 +100,7 @@ impl Site {
                 ..Options::default()
             },
             events,
+            stop: Stop::default(),
         }
     }
 
@@ -123,6 +125,7 @@ impl Site {
             state: self.state.path().join("demo"),
             options: eggo_deploy::cleanup::Options::default(),
             events: Arc::new(Heard::default()),
+            stop: Stop::default(),
         };
         operation::cleanup(request).await
     }

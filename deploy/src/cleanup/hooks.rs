@@ -6,7 +6,6 @@
 
 use super::Reached;
 use crate::config::{self, Hook, Schedule};
-use crate::events::Event;
 use crate::hooks::{Hooks, step_id};
 use crate::journal::{Entry, Record, now};
 use crate::operation::kept;
@@ -106,13 +105,11 @@ impl CleanupHooks<'_> {
             return Ok(Vec::new());
         }
         let (phase, title) = (schedule.to_string(), format!("Run {schedule} hooks"));
-        run.enter(&phase);
-        run.event(Event::PhaseStarted { phase: phase.clone(), title: title.clone() });
         let hooks = run.on_each(nodes, AT_ONCE, |node| self.run_on(schedule, node));
-        match run.patiently(&phase, &title, hooks).await {
+        match run.in_phase(&phase, &title, hooks).await {
             Ok(()) => Ok(Vec::new()),
-            Err(PhaseError::Nodes(failures)) => Ok(failures),
-            Err(whole) => Err(whole.report(&title)),
+            Err(PhaseError::Nodes(failures)) if !run.stop().is_asked() => Ok(failures),
+            Err(error) => Err(error.report(&title)),
         }
     }
 

@@ -9,16 +9,16 @@ pub use guard::removed_folder;
 pub use hooks::CleanupHooks;
 pub(crate) use hooks::is_hook;
 
-use crate::events::{Event, seconds};
+use crate::events::Event;
 use crate::journal::{Entry, Record, Undo, now};
 use crate::phases::Failure;
 use crate::remote::{Command, Host};
-use crate::run::Run;
+use crate::run::{BegunPhase, BegunStep, Run};
 use eggo_errors::{Count, Exit, Report};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const AT_ONCE: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -77,8 +77,8 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
     };
     for (phase, entries) in backwards(run.journal().entries().into_iter().filter(wanted).collect()) {
         let title = format!("Undo {phase}");
-        run.event(Event::PhaseStarted { phase: phase.clone(), title: title.clone() });
-        let (begin, before) = (Instant::now(), (cleaned.undone, cleaned.failures.len()));
+        let begun = BegunPhase::new(run, &phase, &title).map_err(|error| error.report(&title))?;
+        let before = cleaned.failures.len();
         let mut jobs = Vec::new();
         for (node, entries) in entries.into_iter().filter(|(node, _)| !run.has_failed(node)) {
             jobs.push(undo_on(run, hosts.get(&node), &phase, node, entries, options));
@@ -87,18 +87,13 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
         let results = run.patiently(&phase, &title, jobs).await;
         for (node, undone, failure) in results {
             cleaned.undone += undone;
+            run.count_changes(undone);
             if let Some(report) = failure {
                 run.mark_failed(&node);
                 cleaned.failures.push(Failure { node, report });
             }
         }
-        run.event(Event::PhaseFinished {
-            phase,
-            title,
-            seconds: seconds(begin.elapsed()),
-            changed: cleaned.undone - before.0,
-            failed: cleaned.failures.len() - before.1,
-        });
+        begun.finish(cleaned.failures.len() - before);
     }
     cleaned.failures.sort_by(|a, b| a.node.cmp(&b.node));
     if options.forget_gone {
@@ -146,27 +141,16 @@ async fn undo_on(
     let Some(host) = host else {
         return (node, 0, Some(Report::new("it cannot be reached").exit(Exit::SomeHosts)));
     };
-    let (phase, step) = (phase.to_string(), "undo".to_string());
+    if let Err(stopped) = run.stop().check() {
+        return (node, 0, Some(stopped));
+    }
     let title = format!("undo {}", Count(entries.len(), "change", "changes"));
-    run.event(Event::StepStarted {
-        phase: phase.clone(),
-        node: node.clone(),
-        step: step.clone(),
-        title: title.clone(),
-    });
-    let begin = Instant::now();
+    let begun = BegunStep::new(run, phase, &node, "undo", &title);
     let (undone, failure) = undo_all(run, host, &node, &entries, options).await;
-    run.event(match &failure {
-        Some(report) => Event::failed(&phase, &node, &step, &title, report),
-        None => Event::StepFinished {
-            phase,
-            node: node.clone(),
-            step,
-            title,
-            seconds: seconds(begin.elapsed()),
-            changed: undone > 0,
-        },
-    });
+    match &failure {
+        Some(report) => begun.fail(report),
+        None => begun.finish(undone > 0),
+    }
     (node, undone, failure)
 }
 

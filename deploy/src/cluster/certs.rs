@@ -81,6 +81,7 @@ pub async fn renew(cluster: &Cluster, only: &[String]) -> Result<(), PhaseError>
         if !only.is_empty() && !only.contains(name) {
             continue;
         }
+        cluster.run.stop().check().map_err(PhaseError::Whole)?;
         renew_one(cluster, name).await.map_err(|report| {
             cluster.run.mark_failed(name);
             PhaseError::Nodes(vec![Failure { node: name.clone(), report }])

@@ -119,7 +119,6 @@ fn quorum(members: &[(String, bool)], names: &[String]) -> Result<(), String> {
 /// Takes the nodes out; returns the config without them.
 pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Result<Config, PhaseError> {
     check(cluster, names).await.map_err(PhaseError::Whole)?;
-    cluster.run.enter("delete");
     let mut remaining = (*cluster.config).clone();
     remaining.hosts.retain(|host| !names.contains(&host.name));
     let rest = cluster.with_config(Arc::new(remaining.clone()));
@@ -129,6 +128,7 @@ pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Resul
         etcd_data::backup_before(cluster, "delete").await.map_err(PhaseError::Whole)?;
     }
     for node in &going {
+        cluster.run.stop().check().map_err(PhaseError::Whole)?;
         if node.host.has(Role::Worker) {
             drain(&rest, node, options.drain).await.map_err(PhaseError::Whole)?;
         }

@@ -154,6 +154,9 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
     })
     .await?;
 
+    cluster.run.stop().check()?;
+    // From here on the cluster is down until the end.
+    let _busy = cluster.run.stop().busy();
     let masters = cluster.with_role(Role::Master);
     everywhere(&masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
     everywhere(&etcds, "stop etcd", "systemctl stop etcd").await?;

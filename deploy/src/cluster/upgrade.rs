@@ -15,6 +15,7 @@ use crate::events::Event;
 use crate::phases::PhaseError;
 use crate::remote::quote;
 use crate::run::Run;
+use crate::stop::is_stopped;
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use serde::Serialize;
@@ -111,8 +112,6 @@ pub async fn run(
     to: Version,
     options: Options,
 ) -> Result<(), PhaseError> {
-    // What is new is undone before all that the install did.
-    cluster.run.enter("upgrade");
     let masters = cluster.with_role(Role::Master);
     let etcds = cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
     let mut control: Vec<&Node> = etcds.collect();
@@ -129,10 +128,12 @@ pub async fn run(
         etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
     }
     for node in &control {
+        cluster.run.stop().check().map_err(PhaseError::Whole)?;
         turn(cluster, node, installer, &before[&node.host.name]).await?;
     }
     let mut failures = Vec::new();
     for batch in workers.chunks(options.batch.max(1)) {
+        cluster.run.stop().check().map_err(PhaseError::Whole)?;
         let upgraded =
             |node| Box::pin(worker(cluster, node, installer, &before[&node.host.name], options)) as Work<'_>;
         match on_each(&cluster.run, batch, upgraded).await {
@@ -191,6 +192,9 @@ async fn services(
         Err(report) => Err(report),
     };
     let Err(mut cause) = result else { return Ok(()) };
+    if is_stopped(&cause) {
+        return Err(cause);
+    }
     // The next master still runs the old version; this one goes back to it.
     let went_back = async {
         installer.reopen(node).await?;

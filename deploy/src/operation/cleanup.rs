@@ -1,14 +1,16 @@
 //! Takes a cluster off its nodes.
 
 use super::survey::on_this_machine;
+use super::whole::whole;
 use super::{Access, connect};
 use crate::cleanup::{self, CleanupHooks, Options};
 use crate::config::Config;
-use crate::events::{Event, Sink};
+use crate::events::{Event, Operation, Sink};
 use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::remote::Host;
 use crate::run::Run;
+use crate::stop::Stop;
 use eggo_errors::Report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,12 +23,17 @@ pub struct CleanupRequest {
     pub state: PathBuf,
     pub options: Options,
     pub events: Arc<dyn Sink>,
+    pub stop: Stop,
 }
 
 /// Undoes what the journal says was done; returns how many changes that were. When nothing is left,
 /// the journal itself goes.
 pub async fn cleanup(request: CleanupRequest) -> Result<usize, Report> {
-    let CleanupRequest { config, access, state, mut options, events } = request;
+    whole(Operation::Cleanup, request, run).await
+}
+
+async fn run(request: CleanupRequest) -> Result<usize, Report> {
+    let CleanupRequest { config, access, state, mut options, events, stop } = request;
     if !state.exists() {
         return Ok(0);
     }
@@ -40,7 +47,7 @@ pub async fn cleanup(request: CleanupRequest) -> Result<usize, Report> {
     let reached: BTreeMap<String, Arc<dyn Host>> =
         reached.into_iter().map(|(host, remote)| (host.name, remote as Arc<dyn Host>)).collect();
     options.this_machine = on_this_machine(&config);
-    let run = Run::new(journal, events);
+    let run = Run::new(journal, events).stopped_by(stop);
     let hooks = Hooks { config: &config, run: &run, operator: "cleanup" };
     let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
     let failures = hooks.before(&reached).await?;

@@ -1,5 +1,6 @@
 //! The install: connect → facts → plan → preflight → phases → report.
 
+use super::whole::whole;
 use super::{Access, Surveyed, is_this_machine, kept, survey, upgrade};
 use crate::cluster::context::{Cluster, Shelf};
 use crate::cluster::deploy::certificates;
@@ -9,7 +10,7 @@ use crate::cluster::{self};
 use crate::config::{Addon, Config};
 use crate::content::Content;
 use crate::distribute::Source;
-use crate::events::{Event, Sink};
+use crate::events::{Event, Operation, Sink};
 use crate::facts::Manager;
 use crate::journal::Journal;
 use crate::nodes::{self, HasNodes, Nodes};
@@ -17,6 +18,7 @@ use crate::phases::{Phase, Selection, run_list};
 use crate::plan::{self, Known, PackageFormat, Plan};
 use crate::preflight::{self, Candidate, Check, Circumstances, Finding, Heads, Level, Verdict};
 use crate::run::Run;
+use crate::stop::Stop;
 use eggo_bundles::{Arch, Index, Item, Kind};
 use eggo_errors::Report;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +36,7 @@ pub struct InstallRequest {
     pub state: PathBuf,
     pub options: Options,
     pub events: Arc<dyn Sink>,
+    pub stop: Stop,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -97,6 +100,11 @@ pub fn phases() -> Vec<Phase<Deployment>> {
 
 /// Runs it.
 pub async fn install(request: InstallRequest, confirm: &dyn Confirm) -> Result<Installed, Report> {
+    let operation = if request.options.joining { Operation::Join } else { Operation::Install };
+    whole(operation, request, |request| run(request, confirm)).await
+}
+
+async fn run(request: InstallRequest, confirm: &dyn Confirm) -> Result<Installed, Report> {
     let phases = phases();
     let InstallRequest { config, access, index, state, options, events, .. } = &request;
     options.selection.check(&phases)?;
@@ -127,9 +135,9 @@ pub(super) fn prepared(
     surveyed: Vec<Surveyed>,
     plan: Plan,
 ) -> Deployment {
-    let InstallRequest { config, index, source, state, events, .. } = request;
+    let InstallRequest { config, index, source, state, events, stop, .. } = request;
     let config = Arc::new(with_addons(&config, &plan));
-    let run = Arc::new(Run::new(journal, events));
+    let run = Arc::new(Run::new(journal, events).stopped_by(stop));
     let shelf = Arc::new(Shelved { index, source: source.clone() });
     let cluster_nodes =
         surveyed.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone())).collect();

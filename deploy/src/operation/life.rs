@@ -1,6 +1,7 @@
 //! What is asked of a cluster that runs: its status, certificates, etcd's data.
 
 use super::survey::on_this_machine;
+use super::whole::whole;
 use super::{Access, kept};
 use crate::cleanup::{self, CleanupHooks};
 use crate::cluster::certs::{self, Line};
@@ -11,12 +12,13 @@ use crate::cluster::etcd_data::{self, Backup};
 use crate::cluster::status::{self, Status};
 use crate::cluster::{Cluster, Node};
 use crate::config::Config;
-use crate::events::Sink;
+use crate::events::{Operation, Sink};
 use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::{Command, Host};
 use crate::run::Run;
+use crate::stop::Stop;
 use eggo_errors::{Count, Exit, Report};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,7 @@ pub struct LifeRequest {
     /// The cluster's folder on this machine.
     pub state: PathBuf,
     pub events: Arc<dyn Sink>,
+    pub stop: Stop,
 }
 
 impl LifeRequest {
@@ -62,10 +65,10 @@ impl LifeRequest {
     }
 
     fn with(self, journal: Journal) -> Cluster {
-        let LifeRequest { config, access, state, events } = self;
+        let LifeRequest { config, access, state, events, stop } = self;
         let nodes =
             config.hosts.iter().map(|host| Node::new(host.clone(), access.host(host, &events))).collect();
-        let run = Arc::new(Run::new(journal, events));
+        let run = Arc::new(Run::new(journal, events).stopped_by(stop));
         Cluster::new(config, nodes, run, Arc::new(Bare), state)
     }
 }
@@ -80,23 +83,43 @@ pub async fn certificates(request: LifeRequest) -> Result<Vec<Line>, Report> {
 
 /// Renews the certificates of `nodes`, or of all; one node after the other.
 pub async fn renew(request: LifeRequest, nodes: &[String]) -> Result<(), Report> {
-    let cluster = request.cluster()?;
-    certs::renew(&cluster, &cluster.config.named(nodes)?)
-        .await
-        .map_err(|error| error.report("Renew certificates"))
+    let title = "Renew certificates";
+    let work = async |request: LifeRequest| {
+        let cluster = request.cluster()?;
+        let names = cluster.config.named(nodes)?;
+        let renewed = cluster.run.in_phase("renew", title, certs::renew(&cluster, &names)).await;
+        renewed.map_err(|error| error.report(title))
+    };
+    whole(Operation::Renew, request, work).await
 }
 
 pub async fn backup(request: LifeRequest) -> Result<Backup, Report> {
-    etcd_data::backup(&request.cluster()?, "asked").await
+    let title = "Back up etcd";
+    let work = async |request: LifeRequest| {
+        let cluster = request.cluster()?;
+        let backup = async { etcd_data::backup(&cluster, "asked").await.map_err(PhaseError::Whole) };
+        cluster.run.in_phase("backup", title, backup).await.map_err(|error| error.report(title))
+    };
+    whole(Operation::Backup, request, work).await
 }
 
 pub async fn restore(request: LifeRequest, snapshot: &Path) -> Result<(), Report> {
-    etcd_data::restore(&request.cluster()?, snapshot).await
+    let title = "Restore etcd";
+    let work = async |request: LifeRequest| {
+        let cluster = request.cluster()?;
+        let restore = async { etcd_data::restore(&cluster, snapshot).await.map_err(PhaseError::Whole) };
+        cluster.run.in_phase("restore", title, restore).await.map_err(|error| error.report(title))
+    };
+    whole(Operation::Restore, request, work).await
 }
 
 /// Takes nodes out of the cluster, then everything of ours off them. One that cannot be reached is refused
 /// before anything is changed, or forgotten on request: it may be back in a minute, with all that it has.
 pub async fn delete(request: LifeRequest, names: &[String], options: delete::Options) -> Result<(), Report> {
+    whole(Operation::Delete, request, |request| take_out(request, names, options)).await
+}
+
+async fn take_out(request: LifeRequest, names: &[String], options: delete::Options) -> Result<(), Report> {
     let state = request.state.clone();
     let cluster = request.cluster()?;
     delete::check(&cluster, names).await?;
@@ -119,7 +142,7 @@ pub async fn delete(request: LifeRequest, names: &[String], options: delete::Opt
         return Err(PhaseError::Nodes(failures).report("Run precleanup hooks"));
     }
     let title = "Delete nodes";
-    let deleted = cluster.run.patiently("delete", title, delete::run(&cluster, names, options));
+    let deleted = cluster.run.in_phase("delete", title, delete::run(&cluster, names, options));
     let remaining = deleted.await.map_err(|error| error.report(title))?;
     save_config(&state, &remaining)?;
     let only = names.iter().cloned().collect();

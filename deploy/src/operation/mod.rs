@@ -10,6 +10,7 @@ pub mod kept;
 mod life;
 mod survey;
 mod upgrade;
+mod whole;
 
 pub use access::{Access, Prompts, unreadable_key};
 pub use cleanup::{CleanupRequest, cleanup};

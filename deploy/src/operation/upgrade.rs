@@ -2,12 +2,13 @@
 //! node by node.
 
 use super::install::{Confirm, InstallRequest, Installed, judge, phases, plan_for, prepared, tell};
+use super::whole::whole;
 use super::{kept, survey};
 use crate::cluster;
 use crate::cluster::deploy::Work;
 use crate::cluster::upgrade::{self, Install};
 use crate::cluster::version::Version;
-use crate::events::Event;
+use crate::events::{Event, Operation};
 use crate::journal::Journal;
 use crate::nodes::{self, Nodes};
 use crate::phases::{Selection, run_list};
@@ -23,6 +24,14 @@ const LAST: [&str; 3] = ["dns", "addons", "prune"];
 /// Brings the cluster to the version that the bundle carries. A node that does not come back gets
 /// its former programs again, unless packages brought them.
 pub async fn upgrade(
+    request: InstallRequest,
+    rolling: upgrade::Options,
+    confirm: &dyn Confirm,
+) -> Result<Installed, Report> {
+    whole(Operation::Upgrade, request, |request| run(request, rolling, confirm)).await
+}
+
+async fn run(
     request: InstallRequest,
     rolling: upgrade::Options,
     confirm: &dyn Confirm,
@@ -55,8 +64,8 @@ pub async fn upgrade(
     deployment.keep_hooks()?;
     run_list(&phases(), &selected(&FIRST), &run, &deployment).await?;
     let content = Content(&deployment.nodes);
-    let rolled =
-        run.patiently("upgrade", "Upgrade", upgrade::run(&deployment.cluster, &content, to, rolling));
+    // A phase of its own: what is new is undone before all that the install did.
+    let rolled = run.in_phase("upgrade", "Upgrade", upgrade::run(&deployment.cluster, &content, to, rolling));
     rolled.await.map_err(|error| error.report("Upgrade"))?;
     run_list(&phases(), &selected(&LAST), &run, &deployment).await?;
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })

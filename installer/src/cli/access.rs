@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Access to nodes")]
@@ -152,6 +153,13 @@ pub fn confirm(sure: bool, what: &str, question: &str) -> Result<(), Report> {
     }
 }
 
+static ASKING: AtomicBool = AtomicBool::new(false);
+
+/// Whether a question stands there without an answer.
+pub fn is_asking() -> bool {
+    ASKING.load(Ordering::Relaxed)
+}
+
 /// Asks a question on stderr; anything but a yes is a no.
 pub fn yes(question: &str) -> bool {
     // Who asks has the keyboard until the answer: else two questions could stand there for one answer.
@@ -159,7 +167,10 @@ pub fn yes(question: &str) -> bool {
     eprint!("{question}");
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
-    if keyboard.read_line(&mut answer).is_err() {
+    ASKING.store(true, Ordering::Relaxed);
+    let read = keyboard.read_line(&mut answer);
+    ASKING.store(false, Ordering::Relaxed);
+    if read.is_err() {
         return false;
     }
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")

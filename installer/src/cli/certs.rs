@@ -2,8 +2,8 @@
 
 use super::access::confirm;
 use super::install::ConsentArgs;
-use super::life::LifeArgs;
-use super::{Format, Global, output, runtime};
+use super::life::{LifeArgs, done};
+use super::{Format, Global, output, runtime, stop};
 use clap::Subcommand;
 use eggo_deploy::cluster::certs::WARN_DAYS;
 use eggo_deploy::operation;
@@ -59,13 +59,13 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             output::text_out(&table.to_string())
         }
         Command::Renew { life, nodes, consent } => {
-            let request = life.request(global)?;
+            let request = life.operation(global)?;
             let names = request.named(&nodes)?;
             let whose = if names.is_empty() { "all nodes".to_string() } else { names.join(", ") };
             let question = format!("renew the certificates of {whose}, and restart what uses them? [y/N] ");
             confirm(consent.yes, "this restarts services", &question)?;
-            runtime()?.block_on(operation::renew(request, &nodes))?;
-            output::text_out("done: certificates renewed\n")
+            stop::carry_out(&request.stop.clone(), operation::renew(request, &nodes))?;
+            done("certificates renewed", global)
         }
     }
 }

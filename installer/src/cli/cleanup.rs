@@ -3,13 +3,12 @@
 use super::access::{AccessArgs, confirm};
 use super::input::ConfigArgs;
 use super::state::StateArgs;
-use super::{Format, Global, output, runtime, view};
+use super::{Format, Global, output, stop, view};
 use eggo_deploy::cleanup::Options;
-use eggo_deploy::events::Event;
 use eggo_deploy::journal::Journal;
 use eggo_deploy::operation::{self, CleanupRequest, kept};
+use eggo_deploy::stop::Stop;
 use eggo_terminal::{Count, Report};
-use serde_json::json;
 use std::sync::Arc;
 
 /// Take a cluster off its nodes: undoes exactly what the journal says was done.
@@ -52,13 +51,16 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let config = args.config.load()?.config;
     let state = args.state.of(&config);
-    if !state.exists() {
+    // Events tell the same of a cluster that is not there.
+    if !state.exists() && global.format == Format::Table {
         let place = state.display();
         return done(0, &format!(": no cluster `{}` in `{place}`", config.cluster_id), global);
     }
     let question =
         format!("remove cluster `{}` from its {} nodes? [y/N] ", config.cluster_id, config.hosts.len());
-    confirm(args.yes, "cleanup destroys a cluster", &question)?;
+    if state.exists() {
+        confirm(args.yes, "cleanup destroys a cluster", &question)?;
+    }
     let access = args.access.access(&config)?;
     let request = CleanupRequest {
         config: Arc::new(config),
@@ -71,10 +73,10 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             ..Options::default()
         },
         events: view::sink(global.format),
+        stop: Stop::default(),
     };
-    let events = request.events.clone();
     let ours = Journal::has_records(&state);
-    let undone = runtime()?.block_on(operation::cleanup(request))?;
+    let undone = stop::carry_out(&request.stop.clone(), operation::cleanup(request))?;
     if !ours && state.exists() {
         let why = format!(": nothing was recorded in `{}`, which stays as it is", state.display());
         return done(undone, &why, global);
@@ -82,7 +84,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     if !args.keep_state && state.exists() {
         let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
         if let Some(kept) = kept::remove(&state).map_err(failed)? {
-            events.event(Event::note(None, format!("the backups of etcd are kept in `{}`", kept.display())));
+            output::say(format_args!("the backups of etcd are kept in `{}`", kept.display()));
         }
     }
     done(undone, "", global)
@@ -90,7 +92,8 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
 
 fn done(undone: usize, why_nothing: &str, global: &Global) -> Result<(), Report> {
     match global.format {
-        Format::Json => output::text_out(&format!("{}\n", json!({"event": "done", "undone": undone}))),
+        // The last event has said it.
+        Format::Json => Ok(()),
         Format::Table if undone == 0 => output::text_out(&format!("nothing to clean up{why_nothing}\n")),
         Format::Table => output::text_out(&format!("done: {} undone\n", Count(undone, "change", "changes"))),
     }

@@ -1,8 +1,8 @@
 //! `eggo-install delete`
 
 use super::access::confirm;
-use super::life::LifeArgs;
-use super::{Global, output, runtime};
+use super::life::{LifeArgs, done};
+use super::{Global, stop};
 use eggo_deploy::cluster::delete::Options;
 use eggo_deploy::operation;
 use eggo_terminal::Report;
@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let request = args.life.request(global)?;
+    let request = args.life.operation(global)?;
     let names = request.named(&args.nodes)?;
     let question = format!("take {} out of the cluster? [y/N] ", names.join(", "));
     confirm(args.yes, "this takes nodes out", &question)?;
@@ -49,6 +49,6 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         forget_gone: args.forget_gone,
         skip_hooks: args.skip_hooks,
     };
-    runtime()?.block_on(operation::delete(request, &names, options))?;
-    output::text_out(&format!("done: take {} out of deploy.yaml too\n", names.join(", ")))
+    stop::carry_out(&request.stop.clone(), operation::delete(request, &names, options))?;
+    done(&format!("take {} out of deploy.yaml too", names.join(", ")), global)
 }

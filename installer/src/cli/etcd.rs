@@ -1,8 +1,8 @@
 //! `eggo-install etcd`
 
 use super::access::confirm;
-use super::life::LifeArgs;
-use super::{Format, Global, output, runtime};
+use super::life::{LifeArgs, done};
+use super::{Format, Global, output, stop};
 use clap::Subcommand;
 use eggo_deploy::operation;
 use eggo_terminal::{Report, Size};
@@ -42,7 +42,8 @@ enum Command {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     match args.command {
         Command::Backup { life } => {
-            let backup = runtime()?.block_on(operation::backup(life.request(global)?))?;
+            let request = life.request(global)?;
+            let backup = stop::carry_out(&request.stop.clone(), operation::backup(request))?;
             let path = backup.path.display().to_string();
             match global.format {
                 Format::Json => output::json(&json!({
@@ -54,12 +55,12 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             }
         }
         Command::Restore { snapshot, yes: sure, life } => {
-            let request = life.request(global)?;
+            let request = life.operation(global)?;
             request.is_installed()?;
             let question = "replace the data of all etcd members? [y/N] ";
             confirm(sure, "a restore replaces all data", question)?;
-            runtime()?.block_on(operation::restore(request, &snapshot))?;
-            output::text_out("done: etcd has the snapshot's data\n")
+            stop::carry_out(&request.stop.clone(), operation::restore(request, &snapshot))?;
+            done("etcd has the snapshot's data", global)
         }
     }
 }

@@ -4,14 +4,14 @@ use super::access::{AccessArgs, can_ask, yes};
 use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
 use super::state::StateArgs;
-use super::{Format, Global, output, plan as plan_view, runtime, view};
+use super::{Format, Global, output, plan as plan_view, stop, view};
 use eggo_deploy::operation::{self, Confirm, InstallRequest, Installed, Options};
 use eggo_deploy::phases::Selection;
 use eggo_deploy::plan::{self, Plan};
 use eggo_deploy::preflight::{self, Verdict};
 use eggo_deploy::state::{Folder, Name};
+use eggo_deploy::stop::Stop;
 use eggo_terminal::{Count, Report};
-use serde_json::json;
 use std::sync::Arc;
 
 /// Install a bundle: the same as `eggo-install BUNDLE`.
@@ -81,12 +81,10 @@ pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Repor
     request.options.selection = Selection { skip, only };
     request.options.joining = joining;
     can_ask(confirm.yes, "this changes nodes")?;
-    let installed = runtime()?.block_on(operation::install(request, &confirm))?;
+    let installed = stop::carry_out(&request.stop.clone(), operation::install(request, &confirm))?;
     match global.format {
-        Format::Json => {
-            let done = json!({"event": "done", "nodes": installed.nodes, "changed": installed.changed});
-            output::text_out(&format!("{done}\n"))
-        }
+        // The last event has said it.
+        Format::Json => Ok(()),
         Format::Table if installed.changed == 0 => {
             output::text_out(&format!("nothing to do: all {} nodes are as they should be\n", installed.nodes))
         }
@@ -131,6 +129,7 @@ pub fn request(args: TargetArgs, global: &Global) -> Result<(InstallRequest, std
         state: state.clone(),
         options,
         events: view::sink(global.format),
+        stop: Stop::default(),
     };
     Ok((request, state))
 }

@@ -1,11 +1,10 @@
 //! `eggo-install upgrade`
 
 use super::access::can_ask;
-use super::{Format, Global, install, output, runtime};
+use super::{Format, Global, install, output, stop};
 use eggo_deploy::cluster::upgrade::Options;
 use eggo_deploy::operation;
 use eggo_terminal::Report;
-use serde_json::json;
 
 /// The phases of an upgrade that nothing else rests on.
 const SKIPPABLE: [&str; 4] = ["simulate", "dns", "addons", "prune"];
@@ -41,12 +40,10 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     request.options.selection.skip = args.skip.into_iter().collect();
     can_ask(confirm.yes, "this drains nodes")?;
     let rolling = Options { batch: args.batch, ..Options::default() };
-    let done = runtime()?.block_on(operation::upgrade(request, rolling, &confirm))?;
+    let done = stop::carry_out(&request.stop.clone(), operation::upgrade(request, rolling, &confirm))?;
     match global.format {
-        Format::Json => {
-            let event = json!({"event": "done", "nodes": done.nodes, "changed": done.changed});
-            output::text_out(&format!("{event}\n"))
-        }
+        // The last event has said it.
+        Format::Json => Ok(()),
         Format::Table => output::text_out(&format!("{}\n", install::done(&done))),
     }
 }

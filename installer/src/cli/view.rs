@@ -4,7 +4,7 @@
 //! JSON on stdout.
 
 use super::{Format, output};
-use eggo_deploy::events::{Event, Sink, Underway};
+use eggo_deploy::events::{Event, Sink, Told, Underway};
 use eggo_terminal::{Rate, Size};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::HashMap;
@@ -31,10 +31,18 @@ struct Lines;
 
 impl Sink for Lines {
     fn event(&self, event: Event) {
-        if let Ok(line) = serde_json::to_string(&event) {
-            // Nobody is left to tell when stdout is gone; the run itself goes on.
-            let _ = output::text_out(&format!("{line}\n"));
-        }
+        put(&event);
+    }
+
+    fn told(&self, told: Told) {
+        put(&told);
+    }
+}
+
+fn put(value: &impl serde::Serialize) {
+    if let Ok(line) = serde_json::to_string(value) {
+        // Nobody is left to tell when stdout is gone; the run itself goes on.
+        let _ = output::text_out(&format!("{line}\n"));
     }
 }
 
@@ -99,7 +107,9 @@ fn line(event: &Event) -> Option<String> {
         }
         Event::Note { node, text } => format!("{}{text}", place(node)),
         Event::Warning { node, text } => format!("warning: {}{text}", place(node)),
-        Event::PhaseStarted { .. }
+        Event::OperationStarted { .. }
+        | Event::OperationFinished { .. }
+        | Event::PhaseStarted { .. }
         | Event::PhaseSkipped { .. }
         | Event::StepStarted { .. }
         | Event::StepFinished { .. }

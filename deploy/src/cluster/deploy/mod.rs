@@ -50,7 +50,7 @@ pub async fn on_each<'a>(
         return Ok(());
     }
     failures.sort_by(|a, b| a.node.cmp(&b.node));
-    failures.iter().for_each(|failure| run.mark_failed(&failure.node));
+    run.leave_out(&failures);
     Err(PhaseError::Nodes(failures))
 }
 
