@@ -190,13 +190,24 @@ fn cleanup_leaves_a_folder_that_it_knows_nothing_of() {
     let template = ["template", "-f", "d.yaml", "--masters", "m1@127.0.0.1", "--workers", "w1@127.0.0.2"];
     assert!(eggo(folder.path(), &template).status.success());
     let state = folder.path().join("state/k8s-cluster");
-    std::fs::create_dir_all(state.join("pki")).unwrap();
-    std::fs::write(state.join("pki/ca.key"), "of another tool").unwrap();
-    let told = told(&eggo(folder.path(), &["cleanup", "--yes", "-f", "d.yaml", "--state-dir", "state"]));
+    std::fs::create_dir_all(state.join("letters")).unwrap();
+    std::fs::write(state.join("letters/one"), "of somebody").unwrap();
+    let cleanup =
+        || told(&eggo(folder.path(), &["cleanup", "--yes", "-f", "d.yaml", "--state-dir", "state"]));
+    let told = cleanup();
     let expected = "nothing to clean up: nothing was recorded in `state/k8s-cluster`, which stays as it is";
     assert!(told.starts_with("exit 0") && told.contains(expected), "{told}");
-    assert_eq!(std::fs::read_to_string(state.join("pki/ca.key")).unwrap(), "of another tool");
+    assert_eq!(std::fs::read_to_string(state.join("letters/one")).unwrap(), "of somebody");
     assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "and nothing is added");
+    // Keys without a journal are those of a cluster that may run, or of another tool.
+    std::fs::create_dir_all(state.join("pki")).unwrap();
+    std::fs::write(state.join("pki/ca.key"), "key").unwrap();
+    let told = cleanup();
+    let expected =
+        "error: the journal of the cluster `k8s-cluster` is incomplete: it has no change to any node";
+    assert!(told.starts_with("exit 1") && told.contains(expected), "{told}");
+    assert_eq!(std::fs::read_to_string(state.join("pki/ca.key")).unwrap(), "key");
+    assert_eq!(std::fs::read_dir(&state).unwrap().count(), 2, "and nothing is added");
 }
 
 #[test]

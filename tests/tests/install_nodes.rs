@@ -124,10 +124,11 @@ impl Site {
             config,
             state: self.state.path().join("demo"),
             options: eggo_deploy::cleanup::Options::default(),
+            afterwards: operation::Afterwards::default(),
             events: Arc::new(Heard::default()),
             stop: Stop::default(),
         };
-        operation::cleanup(request).await
+        operation::cleanup(request).await.map(|cleaned| cleaned.undone)
     }
 
     /// Everything is installed, and the service of the package waits for its phase.

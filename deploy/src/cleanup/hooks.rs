@@ -8,10 +8,10 @@ use super::Reached;
 use crate::config::{self, Hook, Schedule};
 use crate::hooks::{Hooks, step_id};
 use crate::journal::{Entry, Record, now};
-use crate::operation::kept;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::Host;
 use crate::run::Named;
+use crate::state;
 use eggo_errors::Report;
 use std::path::Path;
 
@@ -115,7 +115,7 @@ impl CleanupHooks<'_> {
 
     async fn run_on(&self, schedule: Schedule, node: &Node<'_>) -> Result<(), Report> {
         for hook in self.of(schedule, node.host) {
-            let script = kept::hook(self.state, &hook.name, node.host.arch)?.ok_or_else(|| {
+            let script = state::hook(self.state, &hook.name, node.host.arch)?.ok_or_else(|| {
                 Report::new(format!("the hook `{}` was not kept by the install", hook.name))
                     .note(format!("named in deploy.yaml line {}", hook.line))
                     .hinted("go on without hooks: --skip-hooks")

@@ -4,10 +4,12 @@
 
 mod guard;
 mod hooks;
+mod incomplete;
 
 pub use guard::removed_folder;
 pub use hooks::CleanupHooks;
 pub(crate) use hooks::is_hook;
+pub use incomplete::Incomplete;
 
 use crate::events::Event;
 use crate::journal::{Entry, Record, Undo, now};

@@ -140,7 +140,7 @@ fn hooked(state: &Path) -> crate::config::Config {
                 \x20   - {name: after.sh, type: shell, schedule: postcleanup}\n";
     let config = crate::config::parse("d.yaml", text.as_bytes()).unwrap().config;
     let script = |name: &str, _| Ok(Some(format!("#!/bin/sh\necho {name}\n").into_bytes()));
-    crate::operation::kept::save_hooks(state, &config, script).unwrap();
+    crate::state::save_hooks(state, &config, script).unwrap();
     config
 }
 

@@ -1,6 +1,5 @@
 //! What every phase of the cluster works on.
 
-use super::deploy::certificates;
 use super::kubectl::Kubectl;
 use super::probe::{self, Probe};
 use crate::config::{self, Config};
@@ -122,7 +121,7 @@ impl Cluster {
             return Ok(folder);
         }
         let (root, now) = (crate::state::Folder::new(&self.state).pki(), Timestamp::now());
-        let folder = match certificates::are_made(&self.state) {
+        let folder = match crate::state::was_made(&self.state) {
             true => Folder::open(&root, now)?,
             false => Folder::prepare(&root, self.config.external_ca.as_deref(), now)?,
         };

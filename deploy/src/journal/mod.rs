@@ -13,7 +13,7 @@ pub(crate) use record::now;
 pub use undo::Undo;
 
 use crate::state::{self, Folder, Name};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -74,6 +74,8 @@ struct State {
     newest: HashMap<(String, String), u64>,
     /// The mark that a node was given when it was first touched.
     marks: HashMap<String, String>,
+    /// Nodes with an intent, undone or not.
+    changed: BTreeSet<String>,
     next: u64,
 }
 
@@ -167,18 +169,14 @@ impl Journal {
         self.state.lock().expect("no panic while locked").entries.values().cloned().collect()
     }
 
+    /// Every node that was ever changed, undone since or not.
+    pub fn changed(&self) -> BTreeSet<String> {
+        self.state.lock().expect("no panic while locked").changed.clone()
+    }
+
     /// The mark that `node` was given when it was first touched.
     pub fn mark(&self, node: &str) -> Option<String> {
         self.state.lock().expect("no panic while locked").marks.get(node).cloned()
-    }
-
-    /// Removes the journal itself: after a cleanup that left nothing behind.
-    pub fn remove(self) -> Result<(), JournalError> {
-        for name in [Name::Journal, Name::Lock] {
-            let path = Folder::new(&self.folder).path(&name);
-            fs::remove_file(&path).map_err(|source| JournalError::Io { action: "remove", path, source })?;
-        }
-        Ok(())
     }
 }
 
@@ -209,9 +207,11 @@ impl State {
             Record::Mark { node, mark } => {
                 if self.marks.insert(node.clone(), mark.clone()).is_some_and(|old| old != *mark) {
                     self.forget(node);
+                    self.changed.remove(node);
                 }
             }
             Record::Intent { node, phase, step, fingerprint, undo, .. } => {
+                self.changed.insert(node.clone());
                 let key = (node.clone(), step.clone());
                 let (mut phase, mut undo) = (phase.clone(), undo.clone());
                 // The same step in another form: what the first form must undo is still to be undone,

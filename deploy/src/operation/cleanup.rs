@@ -1,19 +1,21 @@
-//! Takes a cluster off its nodes.
+//! Takes a cluster off its nodes, then its folder off the list of clusters.
 
-use super::survey::on_this_machine;
+use super::survey::{facts_of, on_this_machine};
 use super::whole::whole;
 use super::{Access, connect};
-use crate::cleanup::{self, CleanupHooks, Options};
-use crate::config::Config;
+use crate::cleanup::{self, CleanupHooks, Incomplete, Options, Reached};
+use crate::config::{self, Config};
 use crate::events::{Event, Operation, Sink};
 use crate::hooks::Hooks;
 use crate::journal::Journal;
+use crate::phases::Failure;
 use crate::remote::Host;
 use crate::run::Run;
+use crate::state::{self, Folder, State as _};
 use crate::stop::Stop;
-use eggo_errors::Report;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use eggo_errors::{Count, Exit, Report};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub struct CleanupRequest {
@@ -22,32 +24,82 @@ pub struct CleanupRequest {
     /// The cluster's folder on this machine.
     pub state: PathBuf,
     pub options: Options,
+    pub afterwards: Afterwards,
     pub events: Arc<dyn Sink>,
     pub stop: Stop,
 }
 
-/// Undoes what the journal says was done; returns how many changes that were. When nothing is left,
-/// the journal itself goes.
-pub async fn cleanup(request: CleanupRequest) -> Result<usize, Report> {
+/// What is to become of the cluster's folder when nothing is left on any node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// Keys are worth more than space: the folder gets a dated name.
+    #[default]
+    MoveAside,
+    /// A new install uses the same keys.
+    Keep,
+    /// Keys are deleted; backups of etcd stay.
+    Purge,
+}
+
+/// What a cleanup came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CleanedUp {
+    /// Changes that were undone.
+    pub undone: usize,
+    pub folder: Fate,
+}
+
+/// What has become of the cluster's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// There was none.
+    Absent,
+    /// Nothing in it is of a cluster: it is as it was.
+    NotOurs,
+    Kept,
+    MovedAside(PathBuf),
+    /// With the folder in which backups, and what was not ours, are now.
+    Purged(Option<PathBuf>),
+}
+
+/// Undoes what the journal says was done. The folder goes only when no node can have anything left.
+pub async fn cleanup(request: CleanupRequest) -> Result<CleanedUp, Report> {
     whole(Operation::Cleanup, request, run).await
 }
 
-async fn run(request: CleanupRequest) -> Result<usize, Report> {
-    let CleanupRequest { config, access, state, mut options, events, stop } = request;
+async fn run(request: CleanupRequest) -> Result<CleanedUp, Report> {
+    let (access, events) = (request.access.clone(), request.events.clone());
+    let connect = async |hosts: Vec<config::Host>| {
+        let (reached, failures) = connect(&hosts, &access, &events).await;
+        let reached = reached.into_iter().map(|(host, remote)| (host.name, remote as Arc<dyn Host>));
+        (reached.collect(), failures)
+    };
+    clean(request, connect).await
+}
+
+/// `connect` gives the hosts that were reached, and why the others were not.
+async fn clean(
+    request: CleanupRequest,
+    connect: impl AsyncFn(Vec<config::Host>) -> (Reached, Vec<Failure>),
+) -> Result<CleanedUp, Report> {
+    let CleanupRequest { config, state, mut options, afterwards, events, stop, .. } = request;
+    let folder = Folder::new(&state);
     if !state.exists() {
-        return Ok(0);
+        return Ok(CleanedUp { undone: 0, folder: Fate::Absent });
+    }
+    if !is_ours(&config, &state)? {
+        return Ok(CleanedUp { undone: 0, folder: Fate::NotOurs });
     }
     let journal = Journal::open(&state)?;
+    let hosts = hosts(&config, &state, &*events);
     let touched: BTreeSet<String> = journal.entries().into_iter().map(|entry| entry.node).collect();
-    let hosts: Vec<_> = config.hosts.iter().filter(|host| touched.contains(&host.name)).cloned().collect();
-    let (reached, failures) = connect(&hosts, &access, &events).await;
+    let named = hosts.all.iter().filter(|host| touched.contains(&host.name)).cloned().collect();
+    let (reached, failures) = connect(named).await;
     for failure in &failures {
         events.event(Event::warning(Some(&failure.node), failure.report.message.clone()));
     }
-    let reached: BTreeMap<String, Arc<dyn Host>> =
-        reached.into_iter().map(|(host, remote)| (host.name, remote as Arc<dyn Host>)).collect();
     options.this_machine = on_this_machine(&config);
-    let run = Run::new(journal, events).stopped_by(stop);
+    let run = Run::new(journal, events.clone()).stopped_by(stop);
     let hooks = Hooks { config: &config, run: &run, operator: "cleanup" };
     let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
     let failures = hooks.before(&reached).await?;
@@ -55,11 +107,131 @@ async fn run(request: CleanupRequest) -> Result<usize, Report> {
     cleaned.failures.extend(failures);
     cleaned.failures.extend(hooks.after(&reached).await?);
     cleaned.report()?;
+
+    let undone = cleaned.undone;
     let journal = run.into_journal();
-    if journal.entries().is_empty() {
-        journal.remove()?;
-        // Certificates and the saved config are the caller's to keep or remove.
-        let _ = std::fs::remove_dir(&state);
+    let known = journal.changed();
+    let doubtful = match undone {
+        // Nobody but the nodes themselves can say now that nothing is left.
+        0 => hosts.all,
+        _ => hosts.of_the_cluster.into_iter().filter(|host| !known.contains(&host.name)).collect(),
+    };
+    let gone = bear_no_mark(&config, &state, doubtful, &connect).await?;
+    if !gone.is_empty() && !options.forget_gone {
+        return Err(not_seen(&gone, &state));
     }
-    Ok(cleaned.undone)
+    for failure in &gone {
+        events.event(Event::warning(
+            Some(&failure.node),
+            "not reached: nobody knows what it has of the cluster",
+        ));
+    }
+    let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
+    let fate = match afterwards {
+        Afterwards::Keep => Fate::Kept,
+        Afterwards::MoveAside => Fate::MovedAside(folder.move_aside().map_err(failed)?),
+        Afterwards::Purge => Fate::Purged(folder.purge().map_err(failed)?),
+    };
+    match &fate {
+        Fate::MovedAside(aside) => {
+            let text = format!("the cluster's keys and backups are now in `{}`", aside.display());
+            events.event(Event::note(None, text));
+        }
+        Fate::Purged(Some(left)) => {
+            events.event(Event::note(None, format!("backups of etcd are kept in `{}`", left.display())));
+        }
+        _ => {}
+    }
+    // Only now: the lock goes with it.
+    drop(journal);
+    Ok(CleanedUp { undone, folder: fate })
 }
+
+/// Whether anything in the folder is of a cluster. Refuses a journal that contradicts what is beside it, before that
+/// journal is opened for writing, which would remove the rest of a torn line.
+fn is_ours(config: &Config, state: &Path) -> Result<bool, Report> {
+    let failed = |error| Report::new(format!("cannot read `{}`: {error}", state.display()));
+    let names = Folder::new(state).list().map_err(failed)?;
+    let more = names.iter().any(state::Name::comes_after_changes);
+    if more && Journal::read(state)?.changed().is_empty() {
+        let (cluster, folder) = (config.cluster_id.clone(), state.to_path_buf());
+        return Err(Incomplete::NoChange { cluster, folder }.into());
+    }
+    Ok(more || Journal::has_records(state))
+}
+
+struct Hosts {
+    /// Those of deploy.yaml, and those that an install has added and deploy.yaml no longer names.
+    all: Vec<config::Host>,
+    /// Those that the last install made a cluster of.
+    of_the_cluster: Vec<config::Host>,
+}
+
+fn hosts(config: &Config, state: &Path, events: &dyn Sink) -> Hosts {
+    let of_the_cluster = match state::load(state) {
+        Ok(kept) => kept.map(|kept| kept.hosts).unwrap_or_default(),
+        Err(report) => {
+            events.event(Event::warning(None, report.message));
+            Vec::new()
+        }
+    };
+    let mut all = config.hosts.clone();
+    let names: BTreeSet<&String> = config.hosts.iter().map(|host| &host.name).collect();
+    all.extend(of_the_cluster.iter().filter(|host| !names.contains(&host.name)).cloned());
+    Hosts { all, of_the_cluster }
+}
+
+/// Those that cannot say. An error if any bears the mark of this cluster.
+async fn bear_no_mark(
+    config: &Config,
+    state: &Path,
+    hosts: Vec<config::Host>,
+    connect: impl AsyncFn(Vec<config::Host>) -> (Reached, Vec<Failure>),
+) -> Result<Vec<Failure>, Report> {
+    if hosts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (mut reached, mut gone) = connect(hosts.clone()).await;
+    let reached = hosts.into_iter().filter_map(|host| {
+        let remote = reached.remove(&host.name)?;
+        Some((host, remote))
+    });
+    gone.extend(refuse_marked(config, state, reached.collect()).await?);
+    Ok(gone)
+}
+
+/// An error if any of these nodes bears the mark of this cluster; else those that could not say.
+pub(super) async fn refuse_marked(
+    config: &Config,
+    state: &Path,
+    reached: Vec<(config::Host, Arc<dyn Host>)>,
+) -> Result<Vec<Failure>, Report> {
+    let (surveyed, failures) = facts_of(reached).await;
+    // A mark without a cluster's name is one that was just being written.
+    let ours =
+        |cluster: &Option<String>| cluster.as_ref().is_none_or(|cluster| *cluster == config.cluster_id);
+    let marked = surveyed.into_iter().filter(|node| node.facts.mark.is_some() && ours(&node.facts.cluster));
+    let nodes: Vec<String> = marked.map(|node| node.host.name).collect();
+    if nodes.is_empty() {
+        return Ok(failures);
+    }
+    let (cluster, folder) = (config.cluster_id.clone(), state.to_path_buf());
+    Err(Incomplete::Marked { cluster, folder, nodes }.into())
+}
+
+fn not_seen(gone: &[Failure], state: &Path) -> Report {
+    let nodes = Count(gone.len(), "node", "nodes");
+    let message = format!("{nodes} cannot be reached, and may still run the cluster");
+    let mut report = Report::new(message).code("nodes-not-reached");
+    for failure in gone {
+        report = report.note(failure.line());
+        report.notes.extend(failure.report.notes.iter().cloned());
+    }
+    report
+        .note(format!("`{}` stays as it is, with the cluster's keys", state.display()))
+        .exit(Exit::SomeHosts)
+        .hinted("run it again when they are back, or with `--forget-gone` if they will not come back")
+}
+
+#[cfg(test)]
+mod tests;

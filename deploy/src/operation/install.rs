@@ -1,9 +1,8 @@
 //! The install: connect → facts → plan → preflight → phases → report.
 
 use super::whole::whole;
-use super::{Access, Surveyed, is_this_machine, kept, survey, upgrade};
+use super::{Access, Surveyed, is_this_machine, survey, upgrade};
 use crate::cluster::context::{Cluster, Shelf};
-use crate::cluster::deploy::certificates;
 use crate::cluster::phases::HasCluster;
 use crate::cluster::version::Version;
 use crate::cluster::{self};
@@ -18,6 +17,7 @@ use crate::phases::{Phase, Selection, run_list};
 use crate::plan::{self, Known, PackageFormat, Plan};
 use crate::preflight::{self, Candidate, Check, Circumstances, Finding, Heads, Level, Verdict};
 use crate::run::Run;
+use crate::state;
 use crate::stop::Stop;
 use eggo_bundles::{Arch, Index, Item, Kind};
 use eggo_errors::Report;
@@ -72,7 +72,7 @@ impl Deployment {
     /// A cleanup will have no bundle at hand.
     pub(super) fn keep_hooks(&self) -> Result<(), Report> {
         let Cluster { state, config, shelf, .. } = &self.cluster;
-        kept::save_hooks(state, config, |name, arch| shelf.file(name, arch))
+        state::save_hooks(state, config, |name, arch| shelf.file(name, arch))
     }
 }
 
@@ -222,7 +222,7 @@ pub(super) async fn judge(
 async fn other_versions(request: &InstallRequest, surveyed: &[Surveyed]) -> Result<Vec<Finding>, Report> {
     let mut findings = Vec::new();
     let carried = upgrade::version(&request.index).ok().filter(Version::is_known);
-    let Some(carried) = carried.filter(|_| certificates::are_made(&request.state)) else {
+    let Some(carried) = carried.filter(|_| state::was_made(&request.state)) else {
         return Ok(findings);
     };
     for node in surveyed.iter().filter(|node| node.facts.runs("kube-apiserver")) {

@@ -1,13 +1,13 @@
 //! What is asked of a cluster that runs: its status, certificates, etcd's data.
 
+use super::Access;
+use super::cleanup::refuse_marked;
 use super::survey::on_this_machine;
 use super::whole::whole;
-use super::{Access, kept};
 use crate::cleanup::{self, CleanupHooks};
 use crate::cluster::certs::{self, Line};
 use crate::cluster::context::Bare;
 use crate::cluster::delete;
-use crate::cluster::deploy::certificates::save_config;
 use crate::cluster::etcd_data::{self, Backup};
 use crate::cluster::status::{self, Status};
 use crate::cluster::{Cluster, Node};
@@ -18,6 +18,7 @@ use crate::journal::Journal;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::{Command, Host};
 use crate::run::Run;
+use crate::state;
 use crate::stop::Stop;
 use eggo_errors::{Count, Exit, Report};
 use std::collections::BTreeMap;
@@ -37,10 +38,10 @@ pub struct LifeRequest {
 impl LifeRequest {
     /// An install that has not come to the cluster itself has none to ask about.
     pub fn is_installed(&self) -> Result<(), Report> {
-        if kept::load(&self.state)?.is_some() {
+        if state::load(&self.state)?.is_some() {
             return Ok(());
         }
-        Err(kept::none(&self.config, &self.state))
+        Err(state::none(&self.config, &self.state))
     }
 
     /// Nodes by their names. Told without asking any: there is no such cluster, or no such node in it.
@@ -135,6 +136,11 @@ async fn take_out(request: LifeRequest, names: &[String], options: delete::Optio
     if !gone.is_empty() && !options.forget_gone {
         return Err(not_reached(&gone));
     }
+    // What the journal does not know would stay on them.
+    let known = cluster.run.journal().changed();
+    let unknown = cluster.nodes.iter().filter(|node| !known.contains(&node.host.name));
+    let unknown = unknown.filter_map(|node| Some((node.host.clone(), hosts.get(&node.host.name)?.clone())));
+    refuse_marked(&cluster.config, &state, unknown.collect()).await?;
     let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator: "delete" };
     let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
     let failures = hooks.before(&hosts).await?;
@@ -144,7 +150,7 @@ async fn take_out(request: LifeRequest, names: &[String], options: delete::Optio
     let title = "Delete nodes";
     let deleted = cluster.run.in_phase("delete", title, delete::run(&cluster, names, options));
     let remaining = deleted.await.map_err(|error| error.report(title))?;
-    save_config(&state, &remaining)?;
+    state::save(&state, &remaining)?;
     let only = names.iter().cloned().collect();
     let this_machine = on_this_machine(&cluster.config);
     let forget_gone = options.forget_gone;

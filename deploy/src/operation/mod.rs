@@ -6,14 +6,13 @@
 mod access;
 mod cleanup;
 mod install;
-pub mod kept;
 mod life;
 mod survey;
 mod upgrade;
 mod whole;
 
 pub use access::{Access, Prompts, unreadable_key};
-pub use cleanup::{CleanupRequest, cleanup};
+pub use cleanup::{Afterwards, CleanedUp, CleanupRequest, Fate, cleanup};
 pub use install::{
     Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases, plan_for,
 };

@@ -2,8 +2,8 @@
 //! node by node.
 
 use super::install::{Confirm, InstallRequest, Installed, judge, phases, plan_for, prepared, tell};
+use super::survey;
 use super::whole::whole;
-use super::{kept, survey};
 use crate::cluster;
 use crate::cluster::deploy::Work;
 use crate::cluster::upgrade::{self, Install};
@@ -38,7 +38,7 @@ async fn run(
 ) -> Result<Installed, Report> {
     let to = version(&request.index)?;
     if !request.state.is_dir() {
-        return Err(kept::none(&request.config, &request.state));
+        return Err(crate::state::none(&request.config, &request.state));
     }
     let journal = Journal::open(&request.state)?;
     let surveyed = survey(&request.config.hosts, &request.access, &request.events).await?;

@@ -33,11 +33,67 @@ impl Folder {
         self.0.join(BACKUPS)
     }
 
-    /// Whether anything in it gives access to a cluster.
-    pub fn has_keys(&self) -> bool {
-        self.pki().exists() || self.has(&Name::Admin)
+    /// Removes the cluster from the list of clusters, but keeps everything: the folder gets a dated name, which is
+    /// returned. One rename, so that nothing is ever half moved.
+    pub fn move_aside(&self) -> io::Result<PathBuf> {
+        let name = self.0.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
+        let date = jiff::Timestamp::now().strftime(DATE).to_string();
+        let mut aside = self.0.with_file_name(format!("{name}{REMOVED}{date}"));
+        for more in 2.. {
+            if aside.symlink_metadata().is_err() {
+                break;
+            }
+            aside = self.0.with_file_name(format!("{name}{REMOVED}{date}-{more}"));
+        }
+        fs::rename(&self.0, &aside)?;
+        sync(aside.parent().unwrap_or(Path::new(".")))?;
+        Ok(aside)
+    }
+
+    /// Removes the cluster's files, keys included. Backups of etcd stay, and whatever is not ours; the folder with
+    /// them is returned.
+    pub fn purge(&self) -> io::Result<Option<PathBuf>> {
+        let aside = self.move_aside()?;
+        remove_ours(&aside, &aside)?;
+        sync(aside.parent().unwrap_or(Path::new(".")))?;
+        Ok(aside.exists().then_some(aside))
     }
 }
+
+/// Between a cluster's name and the date.
+const REMOVED: &str = ".removed-";
+const DATE: &str = "%Y-%m-%dT%H%M%SZ";
+
+/// Whether [`Folder::move_aside`] made this folder.
+pub(super) fn was_moved_aside(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some((_, date)) = name.rsplit_once(REMOVED) else { return false };
+    let shape: String = date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    shape.starts_with("0000-00-00T000000Z")
+}
+
+/// Every file below `folder` that is ours and no backup, and every folder that is empty then.
+fn remove_ours(root: &Path, folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+        if kind.is_dir() {
+            remove_ours(root, &path)?;
+            continue;
+        }
+        let name = path.strip_prefix(root).ok().and_then(Name::of);
+        let unfinished = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BESIDE));
+        if unfinished || name.is_some_and(|name| !matches!(name, Name::Backup(_))) {
+            fs::remove_file(&path)?;
+        }
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// How the name of a file begins that is not complete yet.
+const BESIDE: &str = ".new-";
 
 impl State for Folder {
     fn get(&self, name: &Name) -> io::Result<Option<Vec<u8>>> {
@@ -87,7 +143,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     make(folder)?;
     let mut file = tempfile::Builder::new()
-        .prefix(".new-")
+        .prefix(BESIDE)
         .permissions(fs::Permissions::from_mode(0o600))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;

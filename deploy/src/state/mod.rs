@@ -4,12 +4,15 @@
 //! ```text
 //! journal.jsonl  lock  config.json  admin.conf  pki/…  hooks/ARCH/NAME  backups/NAME.db
 //! ```
+//! A cluster that was removed leaves `CLUSTER.removed-DATE` beside it, with its keys and backups.
 
 mod folder;
+mod kept;
 mod memory;
 
 pub use folder::{Folder, write};
 pub(crate) use folder::{make, sync};
+pub use kept::{Listed, hook, list, load, none, save, save_hooks, was_made};
 pub use memory::Memory;
 
 use eggo_bundles::Arch;
@@ -70,9 +73,9 @@ impl Name {
         }
     }
 
-    /// Whether losing it means losing access to a cluster that still runs.
-    pub fn is_key(&self) -> bool {
-        matches!(self, Self::Pki(_) | Self::Admin)
+    /// Whether it is made only after nodes were changed: a journal beside it has entries.
+    pub fn comes_after_changes(&self) -> bool {
+        matches!(self, Self::Pki(_) | Self::Admin | Self::Config | Self::Backup(_))
     }
 }
 

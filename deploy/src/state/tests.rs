@@ -46,3 +46,50 @@ fn files_are_private_and_nothing_is_left_beside_them() {
     assert!(write(&path.join("folder"), b"x").is_err());
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), 2);
 }
+
+/// A cluster's folder with all that there can be, and a file of somebody else.
+fn full(folder: &Path) -> Folder {
+    let state = Folder::new(folder.join("one"));
+    for name in names() {
+        state.put(&name, name.path().display().to_string().as_bytes()).unwrap();
+    }
+    for path in ["notes", ".new-x", "pki/nodes/a/.new-y"] {
+        std::fs::write(folder.join("one").join(path), path).unwrap();
+    }
+    state
+}
+
+#[test]
+fn a_folder_that_is_moved_aside_keeps_everything_under_a_dated_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let state = full(folder.path());
+        let before = state.list().unwrap();
+        let aside = state.move_aside().unwrap();
+        assert!(!folder.path().join("one").exists() && !seen.contains(&aside));
+        assert_eq!(Folder::new(&aside).list().unwrap(), before);
+        assert!(folder::was_moved_aside(&aside), "{}", aside.display());
+        seen.push(aside);
+    }
+    // One that looks like it is a cluster all the same.
+    for name in ["one", "one.removed-", "one.removed-monday", "removed-2026-11-18T170600Z"] {
+        assert!(!folder::was_moved_aside(&folder.path().join(name)), "{name}");
+    }
+    assert_eq!(list(folder.path()).unwrap(), Listed::default());
+}
+
+#[test]
+fn a_purge_leaves_backups_and_what_is_not_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = full(folder.path()).purge().unwrap().unwrap();
+    let find = std::process::Command::new("find").arg(&left).args(["-type", "f", "-printf", "%P\n"]).output();
+    let mut files: Vec<String> =
+        String::from_utf8(find.unwrap().stdout).unwrap().lines().map(str::to_string).collect();
+    files.sort();
+    assert_eq!(files, ["backups/etcd-1.db", "notes"]);
+    let state = Folder::new(folder.path().join("two"));
+    state.put(&Name::Pki("ca.key".into()), b"key").unwrap();
+    assert_eq!(state.purge().unwrap(), None);
+    assert!(!folder.path().join("two").exists());
+}

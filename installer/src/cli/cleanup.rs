@@ -5,8 +5,7 @@ use super::input::ConfigArgs;
 use super::state::StateArgs;
 use super::{Format, Global, output, stop, view};
 use eggo_deploy::cleanup::Options;
-use eggo_deploy::journal::Journal;
-use eggo_deploy::operation::{self, CleanupRequest, kept};
+use eggo_deploy::operation::{self, Afterwards, CleanupRequest, Fate};
 use eggo_deploy::stop::Stop;
 use eggo_terminal::{Count, Report};
 use std::sync::Arc;
@@ -15,6 +14,9 @@ use std::sync::Arc;
 ///
 /// Packages that were there before stay, files that were replaced come back. A node that cannot be
 /// reached does not stop the others.
+///
+/// The cluster's keys on this machine are not deleted: when nothing is left on any node, its state is
+/// moved to `CLUSTER.removed-DATE` beside it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  eggo-install cleanup -f deploy.yaml --yes")]
 pub struct Args {
@@ -40,9 +42,13 @@ pub struct Args {
     #[arg(long)]
     skip_hooks: bool,
 
-    /// Keep certificates and kubeconfigs of the cluster on this machine; backups of etcd stay in any case
+    /// Leave certificates and kubeconfigs of the cluster in their place on this machine
     #[arg(long)]
     keep_state: bool,
+
+    /// Delete certificates and kubeconfigs of the cluster on this machine; backups of etcd stay
+    #[arg(long, conflicts_with = "keep_state")]
+    purge: bool,
 
     #[command(flatten)]
     access: AccessArgs,
@@ -51,15 +57,15 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let config = args.config.load()?.config;
     let state = args.state.of(&config);
-    // Events tell the same of a cluster that is not there.
-    if !state.exists() && global.format == Format::Table {
-        let place = state.display();
-        return done(0, &format!(": no cluster `{}` in `{place}`", config.cluster_id), global);
-    }
-    let question =
-        format!("remove cluster `{}` from its {} nodes? [y/N] ", config.cluster_id, config.hosts.len());
     if state.exists() {
+        let question =
+            format!("remove cluster `{}` from its {} nodes? [y/N] ", config.cluster_id, config.hosts.len());
         confirm(args.yes, "cleanup destroys a cluster", &question)?;
+    }
+    let none = format!(": no cluster `{}` in `{}`", config.cluster_id, state.display());
+    // Without a cluster no node is asked, and no password is needed; events say the same.
+    if !state.exists() && global.format == Format::Table {
+        return output::text_out(&format!("nothing to clean up{none}\n"));
     }
     let access = args.access.access(&config)?;
     let request = CleanupRequest {
@@ -72,29 +78,30 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             skip_hooks: args.skip_hooks,
             ..Options::default()
         },
+        afterwards: match (args.keep_state, args.purge) {
+            (true, _) => Afterwards::Keep,
+            (_, true) => Afterwards::Purge,
+            _ => Afterwards::MoveAside,
+        },
         events: view::sink(global.format),
         stop: Stop::default(),
     };
-    let ours = Journal::has_records(&state);
-    let undone = stop::carry_out(&request.stop.clone(), operation::cleanup(request))?;
-    if !ours && state.exists() {
-        let why = format!(": nothing was recorded in `{}`, which stays as it is", state.display());
-        return done(undone, &why, global);
-    }
-    if !args.keep_state && state.exists() {
-        let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
-        if let Some(kept) = kept::remove(&state).map_err(failed)? {
-            output::say(format_args!("the backups of etcd are kept in `{}`", kept.display()));
+    let cleaned = stop::carry_out(&request.stop.clone(), operation::cleanup(request))?;
+    let why_nothing = match &cleaned.folder {
+        Fate::Absent => none,
+        Fate::NotOurs => {
+            format!(": nothing was recorded in `{}`, which stays as it is", state.display())
         }
-    }
-    done(undone, "", global)
-}
-
-fn done(undone: usize, why_nothing: &str, global: &Global) -> Result<(), Report> {
+        Fate::Kept | Fate::MovedAside(_) | Fate::Purged(_) => String::new(),
+    };
     match global.format {
         // The last event has said it.
         Format::Json => Ok(()),
-        Format::Table if undone == 0 => output::text_out(&format!("nothing to clean up{why_nothing}\n")),
-        Format::Table => output::text_out(&format!("done: {} undone\n", Count(undone, "change", "changes"))),
+        Format::Table if cleaned.undone == 0 => {
+            output::text_out(&format!("nothing to clean up{why_nothing}\n"))
+        }
+        Format::Table => {
+            output::text_out(&format!("done: {} undone\n", Count(cleaned.undone, "change", "changes")))
+        }
     }
 }

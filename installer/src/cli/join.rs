@@ -1,7 +1,7 @@
 //! `eggo-install join`
 
 use super::{Global, install, output};
-use eggo_deploy::operation::kept;
+use eggo_deploy::state;
 use eggo_terminal::Report;
 
 /// Join the nodes that deploy.yaml has and the cluster has not.
@@ -18,8 +18,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let config = args.install.target.config.load()?.config;
     let state = args.install.target.state.of(&config);
-    let Some(known) = kept::load(&state)? else {
-        return Err(kept::none(&config, &state));
+    let Some(known) = state::load(&state)? else {
+        return Err(state::none(&config, &state));
     };
     let has = |name: &str| known.hosts.iter().any(|host| host.name == name);
     let new: Vec<&str> =

@@ -3,7 +3,7 @@
 use super::state::StateArgs;
 use super::{Format, Global, output};
 use eggo_bundles::Role;
-use eggo_deploy::operation::kept;
+use eggo_deploy::state;
 use eggo_terminal::{Report, Table};
 
 /// List the clusters that were installed from this machine.
@@ -14,7 +14,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let kept::Listed { clusters, damaged } = kept::list(&args.state.state_dir)?;
+    let state::Listed { clusters, damaged } = state::list(&args.state.state_dir)?;
     for report in &damaged {
         output::say(format_args!("warning: {}", report.message));
     }

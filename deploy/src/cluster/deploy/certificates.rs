@@ -2,9 +2,8 @@
 //! kubeconfig, and the config, without its password.
 
 use crate::cluster::Cluster;
-use crate::config::Config;
 use crate::phases::PhaseError;
-use crate::state::{Folder, Name, State};
+use crate::state::{self, Folder, Name, State};
 use eggo_errors::Report;
 use std::path::Path;
 
@@ -19,18 +18,7 @@ fn make(cluster: &Cluster) -> Result<(), Report> {
         }
     }
     write_admin(cluster)?;
-    save_config(&cluster.state, &cluster.config)
-}
-
-/// The config as the last command left the cluster; `list` reads it.
-pub fn save_config(state: &Path, config: &Config) -> Result<(), Report> {
-    let text = serde_json::to_vec_pretty(config).map_err(|error| Report::new(error.to_string()))?;
-    put(state, &Name::Config, &text)
-}
-
-/// Whether this phase has been through: the config comes last, and before any node gets a certificate.
-pub fn are_made(state: &Path) -> bool {
-    Folder::new(state).has(&Name::Config)
+    state::save(&cluster.state, &cluster.config)
 }
 
 /// The administrator's certificate anew.

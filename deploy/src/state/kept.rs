@@ -1,14 +1,14 @@
 //! What this machine remembers of a cluster: its configuration as it was last installed, without
 //! passwords, and the hooks that a cleanup will run.
 
+use super::folder::was_moved_aside;
+use super::{Folder, Name, State};
 use crate::config::{Config, Schedule};
-use crate::state::{Folder, Name, State};
 use eggo_bundles::Arch;
 use eggo_errors::Report;
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// `None` if no install has got that far.
 pub fn load(state: &Path) -> Result<Option<Config>, Report> {
@@ -17,6 +17,20 @@ pub fn load(state: &Path) -> Result<Option<Config>, Report> {
     let failed = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", path.display()));
     let Some(text) = state.get(&name).map_err(failed)? else { return Ok(None) };
     serde_json::from_slice(&text).map(Some).map_err(|error| failed(error.into()))
+}
+
+/// The config as the last command left the cluster.
+pub fn save(state: &Path, config: &Config) -> Result<(), Report> {
+    let text = serde_json::to_vec_pretty(config).map_err(|error| Report::new(error.to_string()))?;
+    let (state, name) = (Folder::new(state), Name::Config);
+    let path = state.path(&name);
+    let failed = |error| Report::new(format!("cannot write `{}`: {error}", path.display()));
+    state.put(&name, &text).map_err(failed)
+}
+
+/// Whether all certificates were made: the config comes last, and before any node gets one.
+pub fn was_made(state: &Path) -> bool {
+    Folder::new(state).has(&Name::Config)
 }
 
 /// What to say where [`load`] finds nothing.
@@ -49,7 +63,11 @@ pub fn list(folder: &Path) -> Result<Listed, Report> {
     };
     let mut listed = Listed::default();
     for entry in entries {
-        match load(&entry.map_err(failed)?.path()) {
+        let path = entry.map_err(failed)?.path();
+        if was_moved_aside(&path) {
+            continue;
+        }
+        match load(&path) {
             Ok(cluster) => listed.clusters.extend(cluster),
             Err(report) => listed.damaged.push(report),
         }
@@ -88,27 +106,9 @@ pub fn hook(state: &Path, name: &str, arch: Arch) -> Result<Option<Vec<u8>>, Rep
     state.get(&name).map_err(|error| Report::new(format!("cannot read `{}`: {error}", path.display())))
 }
 
-/// Forgets a cluster. Backups of etcd may be all that is left of it: they are kept, in the folder returned.
-pub fn remove(state: &Path) -> io::Result<Option<PathBuf>> {
-    let name = state.file_name().unwrap_or_default().to_string_lossy();
-    let kept = state.with_file_name(format!("{name}-backups"));
-    let mut any = false;
-    if let Ok(backups) = fs::read_dir(Folder::new(state).backups()) {
-        for backup in backups {
-            let backup = backup?;
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept)?;
-            fs::rename(backup.path(), kept.join(backup.file_name()))?;
-            any = true;
-        }
-    }
-    fs::remove_dir_all(state)?;
-    Ok(any.then_some(kept))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::deploy::certificates::save_config;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
         let looked = |name: &str| none(&config, &folder.path().join(name)).notes;
         let place = |name: &str| format!("looked in `{}`", folder.path().join(name).display());
         assert_eq!(looked("kept"), [place("kept")]);
-        save_config(&state, &config).unwrap();
+        save(&state, &config).unwrap();
         let mode = std::fs::metadata(state.join("config.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(!std::fs::read_to_string(state.join("config.json")).unwrap().contains("s3cret"));
@@ -139,21 +139,5 @@ mod tests {
         assert_eq!(listed.damaged.len(), 1);
         assert!(listed.damaged[0].message.contains("damaged/config.json"), "{:?}", listed.damaged);
         assert_eq!(list(&folder.path().join("none")).unwrap(), Listed::default());
-    }
-
-    #[test]
-    fn backups_outlive_their_cluster() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("one");
-        std::fs::create_dir_all(&state).unwrap();
-        assert_eq!(remove(&state).unwrap(), None);
-        for backup in ["first.db", "second.db"] {
-            std::fs::create_dir_all(state.join("backups")).unwrap();
-            std::fs::write(state.join("backups").join(backup), backup).unwrap();
-            let kept = remove(&state).unwrap().unwrap();
-            assert_eq!(std::fs::read_to_string(kept.join(backup)).unwrap(), backup);
-            assert!(!state.exists() && kept.join("first.db").exists());
-        }
-        assert_eq!(list(folder.path()).unwrap(), Listed::default());
     }
 }
