@@ -14,7 +14,7 @@ const FLIPS: usize = 24;
 
 fn second(words: &[&Path]) -> Output {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second/bundle.py");
-    Command::new("python3").arg(program).args(words).output().unwrap()
+    Command::new("python3").arg("-B").arg(program).args(words).output().unwrap()
 }
 
 fn can_run() -> bool {

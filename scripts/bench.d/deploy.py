@@ -1,17 +1,20 @@
 """A whole deploy on three lab hosts of two archs, phase by phase: how long it takes, and how much of that the
 installer itself adds to what the nodes' own commands take."""
+
 import os
-import pathlib
 import re
 import subprocess
+from pathlib import Path
+from typing import Any
+
+from bench import ROOT, Bench
 
 NAME = "deploy three nodes: own part"
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RAN = re.compile(r"^ *([0-9.]+)s +DEBUG .*: ran host=\S+ seconds=([0-9.]+) ")
 PHASE = re.compile(r"^([A-Z].+): (?:\d+ changed|nothing to do).* \(([0-9.]+) s\)$")
 
 
-def rows(bench):
+def rows(bench: Bench) -> None:
     if not bench.wanted(NAME):
         return
     if os.geteuid() != 0:
@@ -26,7 +29,7 @@ def rows(bench):
     bench.notes.append(["That deploy, phase by phase:", "", "| phase | took |", "|---|--:|", *phases])
 
 
-def deploy(programs):
+def deploy(programs: Path) -> list[str]:
     """What the demo said, with a line for every command that ended on a node."""
     demo = ROOT / "scripts/demo"
     environment = {**os.environ, "EGGO_BIN": str(programs), "EGGO_LOG": "eggo_install=debug"}
@@ -40,14 +43,14 @@ def deploy(programs):
     return [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in ended.stdout.splitlines()]
 
 
-def found(pattern, lines):
-    def value(text):
+def found(pattern: re.Pattern[str], lines: list[str]) -> list[tuple[Any, ...]]:
+    def value(text: str) -> float | str:
         return float(text) if re.fullmatch(r"[0-9.]+", text) else text
 
     return [tuple(map(value, match.groups())) for match in map(pattern.match, lines) if match]
 
 
-def covered(intervals):
+def covered(intervals: list[tuple[float, float]]) -> float:
     """How long at least one of them lasted."""
     total = end = 0.0
     for begin, until in intervals:

@@ -1,12 +1,18 @@
 """Distributing a bundle of two archs to sshd targets on loopback, against scp and rsync of the whole tarball.
 A target gets what its arch needs, which is half of the bundle; every other target is arm64."""
+
+from __future__ import annotations
+
 import os
-import pathlib
 import shlex
 import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import Bench
 
 TARGETS = [1, 4, 8]
 # Enough to show that memory does not grow with them; each gets little.
@@ -16,14 +22,15 @@ PIECE = 1 << 20
 ARCHS = ["amd64", "arm64"]
 
 
-def rows(bench):
+def rows(bench: Bench) -> None:
     wanted = bench.options.only
     if wanted and not any(wanted in name for name in names()):
         return
     if not bench.need("scp", "rsync", "ssh-keygen", "unshare", "tar"):
         return
-    if os.geteuid() != 0 or not pathlib.Path("/usr/sbin/sshd").exists():
-        return bench.skip("distribute needs root and sshd")
+    if os.geteuid() != 0 or not Path("/usr/sbin/sshd").exists():
+        bench.skip("distribute needs root and sshd")
+        return
     examples = bench.programs() / "examples"
     pack, program = examples / "pack", examples / "distribute"
     farm = Farm(bench.work / "targets")
@@ -36,24 +43,24 @@ def rows(bench):
         farm.stop()
 
 
-def names():
+def names() -> list[str]:
     few = [f"distribute to {count}" for count in TARGETS] + [f"distribute to {count}, rsync" for count in TARGETS]
     return [*few, unpacked_name(), again_name(), many_name()]
 
 
-def again_name():
+def again_name() -> str:
     return f"distribute again to {max(TARGETS)}"
 
 
-def unpacked_name():
+def unpacked_name() -> str:
     return f"distribute to {max(TARGETS)}, unpacked"
 
 
-def many_name():
+def many_name() -> str:
     return f"distribute to {MANY} sessions"
 
 
-def few_rows(bench, program, farm, load):
+def few_rows(bench: Bench, program: Path, farm: Farm, load: Load) -> None:
     for count in TARGETS:
         targets = farm.first(count)
         ours = f"{farm.empty(targets)}; {load.sent(program, farm, targets)}"
@@ -64,8 +71,11 @@ def few_rows(bench, program, farm, load):
     # Ours lies there unpacked and verified; theirs has only come: for comparison.
     unpacked = f"{scp}; {farm.each(targets, farm.unpack())}"
     bench.row(unpacked_name(), against="`scp` and `tar xzf`", ours=ours, theirs=unpacked, limit=None)
-    command = lambda count: f"{farm.empty(farm.first(count))}; {load.sent(program, farm, farm.first(count))}"
-    bench.growth("twice the nodes: distribute", command(TARGETS[-2]), command(TARGETS[-1]))
+
+    def to(count: int) -> str:
+        return f"{farm.empty(farm.first(count))}; {load.sent(program, farm, farm.first(count))}"
+
+    bench.growth("twice the nodes: distribute", to(TARGETS[-2]), to(TARGETS[-1]))
     targets = farm.first(max(TARGETS))
     if bench.wanted(again_name()):
         subprocess.run(f"{farm.empty(targets)}; {load.sent(program, farm, targets)}", shell=True, check=True)
@@ -75,7 +85,7 @@ def few_rows(bench, program, farm, load):
     subprocess.run(farm.empty(targets), shell=True, check=True)
 
 
-def many_row(bench, program, farm, load):
+def many_row(bench: Bench, program: Path, farm: Farm, load: Load) -> None:
     if not bench.wanted(many_name()):
         return
     targets = farm.first(MANY)
@@ -87,7 +97,7 @@ def many_row(bench, program, farm, load):
 class Load:
     """A bundle of bytes that do not compress, half of them for each arch."""
 
-    def __init__(self, bench, pack, name, mib):
+    def __init__(self, bench: Bench, pack: Path, name: str, mib: int) -> None:
         payload = bench.work / name
         pieces = max(1, (mib << 20) // PIECE // len(ARCHS))
         for arch in ARCHS:
@@ -100,7 +110,7 @@ class Load:
         subprocess.run([pack, "seal", payload, self.bundle], check=True, stderr=subprocess.DEVNULL)
         shutil.rmtree(payload)
 
-    def sent(self, program, farm, targets, again=False):
+    def sent(self, program: Path, farm: Farm, targets: list[Target], again: bool = False) -> str:
         """Our command; it fails unless it sent just the bytes that the targets lack."""
         ports = " ".join(f"{ARCHS[number % 2]}:{target.port}" for number, target in enumerate(targets))
         lacking = 0 if again else self.size * len(targets)
@@ -110,9 +120,9 @@ class Load:
 class Farm:
     """Targets, made when they are first asked for; one key opens them all."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.targets = []
+        self.targets: list[Target] = []
         folder.mkdir(parents=True)
         for name in ("host_key", "user_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
@@ -120,31 +130,29 @@ class Farm:
         options = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o Compression=no"
         self.options = f"-i {self.key} {options}"
 
-    def first(self, count):
+    def first(self, count: int) -> list[Target]:
         while len(self.targets) < count:
             self.targets.append(Target(self.folder, len(self.targets)))
         return self.targets[:count]
 
-    def empty(self, targets):
+    def empty(self, targets: list[Target]) -> str:
         return "rm -rf " + " ".join(f"{shlex.quote(str(target.store))}/*" for target in targets)
 
-    def each(self, targets, command):
+    def each(self, targets: list[Target], command: Callable[[Target], str]) -> str:
         """The same on all targets, up to 16 at the same time; fails if one fails."""
         lines = "".join(f"{shlex.quote(command(target))} " for target in targets)
         return f"printf '%s\\0' {lines} | xargs -0 -P 16 -I LINE sh -c LINE"
 
-    def scp(self, bundle):
+    def scp(self, bundle: Path) -> Callable[[Target], str]:
         return lambda target: f"scp -q {self.options} -P {target.port} {bundle} root@127.0.0.1:{target.store}/"
 
-    def rsync(self, bundle):
+    def rsync(self, bundle: Path) -> Callable[[Target], str]:
         return lambda target: f"rsync -W -e 'ssh {self.options} -p {target.port}' {bundle} root@127.0.0.1:{target.store}/"
 
-    def unpack(self):
-        return lambda target: (
-            f"ssh {self.options} -p {target.port} root@127.0.0.1 'cd {target.store} && tar xzf *.tar.gz'"
-        )
+    def unpack(self) -> Callable[[Target], str]:
+        return lambda target: f"ssh {self.options} -p {target.port} root@127.0.0.1 'cd {target.store} && tar xzf *.tar.gz'"
 
-    def stop(self):
+    def stop(self) -> None:
         for target in self.targets:
             target.process.terminate()
         for target in self.targets:
@@ -154,7 +162,7 @@ class Farm:
 class Target:
     """An sshd with its own view of the installer's folder."""
 
-    def __init__(self, keys, number):
+    def __init__(self, keys: Path, number: int) -> None:
         folder = keys / str(number)
         self.store = folder / "eggo"
         self.store.mkdir(parents=True)

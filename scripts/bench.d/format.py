@@ -1,19 +1,24 @@
 """Build, build of compressed payload, verify, read one item."""
+
 import functools
 import http.server
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench import Bench
 
 # Where a machine has real payload: packages that apt fetched, and programs.
 PROGRAMS = ["/usr/bin", "/usr/lib", "/usr/local"]
 
 
-def rows(bench):
+def rows(bench: Bench) -> None:
     names = ["twice the bundle", "build", "build, against zstd", "build, compressed payload", "verify", "read one item"]
     tools = ["tar", "pigz", "zstd", "sha256sum", "gzip"]
     if not any(bench.wanted(name) for name in names) or not bench.need(*tools):
@@ -74,14 +79,14 @@ def rows(bench):
     )
 
 
-def median_item(program, bundle):
+def median_item(program: Path, bundle: str) -> str:
     """Of all items, the one of median size."""
     listed = subprocess.run([program, "inspect", bundle, "--format", "json"], check=True, capture_output=True)
     items = sorted(json.loads(listed.stdout)["items"], key=lambda item: item["size"])
     return items[len(items) // 2]["path"]
 
 
-def locked(bench, program, folder):
+def locked(bench: Bench, program: Path, folder: Path) -> list[Any]:
     """Fetches every file of the folder into the cache; gives the command that builds from it."""
     manifest = folder.with_suffix(".yaml")
     cache = bench.work / "cache"
@@ -90,10 +95,10 @@ def locked(bench, program, folder):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         files = "".join(
-            f"  - {{name: {path.name}, dst: /tmp, url: \"{url}/{path.name}\"}}\n" for path in sorted(folder.iterdir())
+            f'  - {{name: {path.name}, dst: /tmp, url: "{url}/{path.name}"}}\n' for path in sorted(folder.iterdir())
         )
         manifest.write_text(f"name: {folder.name}\nversion: 1.0.0\narchs: [amd64]\nfiles:\n{files}")
-        base = [program, "build", "-m", manifest, "--key", bench.work / "key", "--cache-dir", cache]
+        base: list[str | Path] = [program, "build", "-m", manifest, "--key", bench.work / "key", "--cache-dir", cache]
         base += ["-o", f"{folder}.tar.gz"]
         subprocess.run([*base], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server.shutdown()
@@ -103,7 +108,7 @@ def locked(bench, program, folder):
 class Quiet(http.server.SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_):
+    def log_message(self, *_: object) -> None:
         pass
 
 
@@ -124,7 +129,7 @@ with open(sys.argv[2], "wb", buffering=0) as out:
 """
 
 
-def payload(bench, name, programs, size=None):
+def payload(bench: Bench, name: str, programs: int, size: int | None = None) -> Path:
     """A folder of `size` MiB: `programs` MiB of ELF files, the rest .debs."""
     folder = bench.work / name
     folder.mkdir()
@@ -144,7 +149,7 @@ def payload(bench, name, programs, size=None):
     return folder
 
 
-def take(folder, files, size):
+def take(folder: Path, files: Iterable[Path], size: int) -> int:
     filled = 0
     for number, path in enumerate(files):
         if filled >= size:
@@ -155,12 +160,12 @@ def take(folder, files, size):
     return filled
 
 
-def elf_files():
+def elf_files() -> Iterator[Path]:
     seen = set()
     for top in PROGRAMS:
         for parent, _, names in os.walk(top):
             for name in sorted(names):
-                path = pathlib.Path(parent) / name
+                path = Path(parent) / name
                 try:
                     status = path.stat()
                     if path.is_symlink() or status.st_size < 1 << 16 or status.st_ino in seen:
@@ -173,9 +178,9 @@ def elf_files():
                     continue
 
 
-def debs(bench):
+def debs(bench: Bench) -> list[Path]:
     """Packages in apt's cache; if there are few, some large ones are fetched."""
-    found = sorted(pathlib.Path("/var/cache/apt/archives").glob("*.deb"))
+    found = sorted(Path("/var/cache/apt/archives").glob("*.deb"))
     if sum(path.stat().st_size for path in found) < 64 << 20:
         folder = bench.work / "debs"
         if not folder.exists():

@@ -1,4 +1,5 @@
 """Pulling both archs of images to blobs and a layout, against `skopeo copy --all`."""
+
 import gzip
 import hashlib
 import io
@@ -7,9 +8,14 @@ import os
 import subprocess
 import tarfile
 import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bench import Bench
 
 
-def rows(bench):
+def rows(bench: Bench) -> None:
     if bench.options.only and bench.options.only not in "pull images" or not bench.need("docker-registry", "skopeo"):
         return
     program = bench.programs() / "examples/pull_images"
@@ -23,10 +29,11 @@ def rows(bench):
     registry = subprocess.Popen(
         ["docker-registry", "serve", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
+    said: Iterable[str] = registry.stderr or []
     try:
-        line = next(line for line in registry.stderr if "listening on " in line)
+        line = next(line for line in said if "listening on " in line)
         # Its log must be read, or it stands still.
-        threading.Thread(target=lambda: [None for _ in registry.stderr], daemon=True).start()
+        threading.Thread(target=lambda: [None for _ in said], daemon=True).start()
         address = line.split("listening on ")[1].split('"')[0].split(",")[0].split()[0]
         image = f"{address}/bench/image:1"
         copy = ["skopeo", "copy", "-q", "--all"]
@@ -47,12 +54,12 @@ def rows(bench):
         registry.wait()
 
 
-def make_layout(folder, mebibytes):
+def make_layout(folder: Path, mebibytes: int) -> None:
     """Two archs, four layers each, one of them shared; content that hardly compresses, as layers are."""
     blobs = folder / "blobs/sha256"
     blobs.mkdir(parents=True)
 
-    def blob(data, media_type):
+    def blob(data: bytes, media_type: str) -> dict[str, Any]:
         digest = hashlib.sha256(data).hexdigest()
         (blobs / digest).write_bytes(data)
         return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}

@@ -1,27 +1,42 @@
 """Resolving both archs of one manifest, metadata on disk, against apt and dnf asked once per arch; and reading that
 metadata for the first time, against their own reading of it."""
+
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from bench import ROOT, Bench
+
 NAMES = [
-    "etcd-server", "etcd-client", "containerd", "runc", "containernetworking-plugins", "conntrack", "socat",
-    "nginx", "libnginx-mod-stream", "kubernetes-client", "iptables", "ebtables", "ethtool", "ipset", "kmod",
+    "etcd-server",
+    "etcd-client",
+    "containerd",
+    "runc",
+    "containernetworking-plugins",
+    "conntrack",
+    "socat",
+    "nginx",
+    "libnginx-mod-stream",
+    "kubernetes-client",
+    "iptables",
+    "ebtables",
+    "ethtool",
+    "ipset",
+    "kmod",
 ]
 ARCHS = ["amd64", "arm64"]
 
 
-def rows(bench):
+def rows(bench: Bench) -> None:
     if (bench.wanted("resolve debs") or bench.wanted("read deb metadata")) and bench.need("apt-get"):
         debs(bench)
     if bench.wanted("resolve rpms") or bench.wanted("read rpm metadata"):
         rpms(bench)
 
 
-def debs(bench):
+def debs(bench: Bench) -> None:
     program = bench.programs() / "eggo-bundle"
     manifest = bench.work / "resolve.yaml"
     manifest.write_text(
@@ -29,7 +44,7 @@ def debs(bench):
         f"packages: {{worker: [{', '.join(NAMES)}]}}\n"
     )
     cache = bench.work / "resolve-cache"
-    lock = [program, "lock", "-m", manifest, "--arch", ",".join(ARCHS), "--cache-dir", cache]
+    lock: list[str | Path] = [program, "lock", "-m", manifest, "--arch", ",".join(ARCHS), "--cache-dir", cache]
     subprocess.run(lock, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     configs = [apt(bench.work / f"apt-{arch}", arch) for arch in ARCHS]
     bench.row(
@@ -37,8 +52,17 @@ def debs(bench):
         against="`apt-get --print-uris` for each arch",
         ours=[*lock, "--offline"],
         theirs=[
-            ["env", f"APT_CONFIG={config}", "apt-get", "-qq", "-o", "APT::Install-Recommends=false", "install",
-             "--print-uris", *NAMES]
+            [
+                "env",
+                f"APT_CONFIG={config}",
+                "apt-get",
+                "-qq",
+                "-o",
+                "APT::Install-Recommends=false",
+                "install",
+                "--print-uris",
+                *NAMES,
+            ]
             for config in configs
         ],
         limit=0.25,
@@ -46,7 +70,7 @@ def debs(bench):
     read_debs(bench, program, configs[0])
 
 
-def read_debs(bench, program, config):
+def read_debs(bench: Bench, program: Path, config: Path) -> None:
     """The largest list of packages that apt has here, as a repository of its own."""
     folder = bench.work / "flat"
     folder.mkdir()
@@ -75,26 +99,40 @@ def read_debs(bench, program, config):
         "read deb metadata",
         against=f"`apt-cache gencaches`, {packages:,} packages",
         ours=[["rm", "-rf", cache], lock],
-        theirs=[["rm", "-f", *(alone.parent / "cache" / name for name in ("pkgcache.bin", "srcpkgcache.bin"))],
-                [*environment, "apt-cache", "gencaches"]],
+        theirs=[
+            ["rm", "-f", *(alone.parent / "cache" / name for name in ("pkgcache.bin", "srcpkgcache.bin"))],
+            [*environment, "apt-cache", "gencaches"],
+        ],
         limit=1,
     )
 
 
 # An openEuler repository's metadata for each arch, as folders with `repodata/`.
-RPM_DATA = pathlib.Path(os.environ.get("EGGO_TEST_DATA", "../shared/data"), "rpm")
+RPM_DATA = Path(os.environ.get("EGGO_TEST_DATA", "../shared/data"), "rpm")
 RPM_REPOS = {"amd64": "openeuler-2003sp3", "arm64": "openeuler-2003sp3-aarch64"}
-RPM_NAMES = ["docker-engine", "conntrack-tools", "socat", "nginx", "haproxy", "ipset", "ebtables", "ethtool", "keepalived"]
+RPM_NAMES = [
+    "docker-engine",
+    "conntrack-tools",
+    "socat",
+    "nginx",
+    "haproxy",
+    "ipset",
+    "ebtables",
+    "ethtool",
+    "keepalived",
+]
 # dnf belongs to the distribution's own Python.
 PYTHON = "/usr/bin/python3"
 
 
-def rpms(bench):
+def rpms(bench: Bench) -> None:
     data = (ROOT / RPM_DATA).resolve()
     if not data.exists():
-        return bench.skip("resolve rpms: no test data (EGGO_TEST_DATA)")
+        bench.skip("resolve rpms: no test data (EGGO_TEST_DATA)")
+        return
     if subprocess.run([PYTHON, "-c", "import dnf"], stderr=subprocess.DEVNULL).returncode != 0:
-        return bench.skip("resolve rpms: no python3-dnf")
+        bench.skip("resolve rpms: no python3-dnf")
+        return
     program = bench.programs() / "eggo-bundle"
     manifest = bench.work / "rpms.yaml"
     repos = ", ".join(
@@ -104,9 +142,18 @@ def rpms(bench):
     manifest.write_text(
         f"name: rpms\nversion: 1\nrepos: [{repos}]\nbaseline: none\npackages: {{worker: [{', '.join(RPM_NAMES)}]}}\n"
     )
-    lock = [program, "lock", "-m", manifest, "--arch", ",".join(ARCHS), "--cache-dir", bench.work / "rpms-cache"]
+    lock: list[str | Path] = [
+        program,
+        "lock",
+        "-m",
+        manifest,
+        "--arch",
+        ",".join(ARCHS),
+        "--cache-dir",
+        bench.work / "rpms-cache",
+    ]
     machines = {"amd64": "x86_64", "arm64": "aarch64"}
-    dnf = [
+    dnf: list[list[str | Path]] = [
         [PYTHON, "-c", DNF, bench.work / f"dnf-{arch}", machines[arch], f"file://{data}/{repo}", *RPM_NAMES]
         for arch, repo in RPM_REPOS.items()
     ]
@@ -147,7 +194,7 @@ print(len(base.transaction.install_set))
 """
 
 
-def apt(folder, arch):
+def apt(folder: Path, arch: str) -> Path:
     """An apt of its own for an empty system of `arch`, with the machine's sources and warm caches."""
     config = apt_folder(folder, arch)
     environment = ["env", f"APT_CONFIG={config}"]
@@ -157,7 +204,7 @@ def apt(folder, arch):
     return config
 
 
-def apt_folder(folder, arch):
+def apt_folder(folder: Path, arch: str) -> Path:
     for below in ["state/lists/partial", "cache/archives/partial", "conf"]:
         (folder / below).mkdir(parents=True)
     (folder / "status").write_text("")

@@ -10,12 +10,14 @@ import json
 import subprocess
 import sys
 import tomllib
-from datetime import datetime, timezone
+from datetime import UTC, datetime
+from typing import Any
 
+Json = dict[str, Any]
 PROGRAMS = ("eggo-bundle", "eggo-install")
 
 
-def main(source, vendored, target, name):
+def main(source: str, vendored: str, target: str, name: str) -> None:
     graph = metadata(source, vendored, target)
     crates = {crate["id"]: crate for crate in graph["packages"]}
     needs = {node["id"]: linked(node, crates) for node in graph["resolve"]["nodes"]}
@@ -37,19 +39,27 @@ def main(source, vendored, target, name):
     print()
 
 
-def metadata(source, vendored, target):
+def metadata(source: str, vendored: str, target: str) -> Json:
     vendor = ["--config", 'source.crates-io.replace-with="vendor"', "--config", f'source.vendor.directory="{vendored}"']
-    command = ["cargo", "metadata", "--format-version=1", "--frozen", f"--filter-platform={target}", f"--manifest-path={source}/Cargo.toml", *vendor]
+    command = [
+        "cargo",
+        "metadata",
+        "--format-version=1",
+        "--frozen",
+        f"--filter-platform={target}",
+        f"--manifest-path={source}/Cargo.toml",
+        *vendor,
+    ]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def linked(node, crates):
+def linked(node: Json, crates: dict[str, Json]) -> list[str]:
     """The ids of the crates that get into the program with this one; macros of the compiler do not."""
     normal = (need["pkg"] for need in node["deps"] if any(kind["kind"] is None for kind in need["dep_kinds"]))
     return sorted(id for id in normal if not any("proc-macro" in target["kind"] for target in crates[id]["targets"]))
 
 
-def closure(roots, needs):
+def closure(roots: list[str], needs: dict[str, list[str]]) -> list[str]:
     found, rest = set(), list(roots)
     while rest:
         id = rest.pop()
@@ -59,42 +69,50 @@ def closure(roots, needs):
     return sorted(found)
 
 
-def lock_digests(source):
+def lock_digests(source: str) -> dict[tuple[str, str], str]:
     with open(f"{source}/Cargo.lock", "rb") as file:
         lock = tomllib.load(file)
     return {(crate["name"], crate["version"]): crate["checksum"] for crate in lock["package"] if "checksum" in crate}
 
 
-def package(crate, digests):
+def package(crate: Json, digests: dict[tuple[str, str], str]) -> Json:
     name, version = crate["name"], crate["version"]
     described = {
         "SPDXID": spdx_id(crate),
         "name": name,
         "versionInfo": version,
-        "downloadLocation": f"https://crates.io/api/v1/crates/{name}/{version}/download" if crate["source"] else "NOASSERTION",
+        "downloadLocation": f"https://crates.io/api/v1/crates/{name}/{version}/download"
+        if crate["source"]
+        else "NOASSERTION",
         "filesAnalyzed": False,
         # `MIT/Apache-2.0` is how crates said OR before SPDX expressions
         "licenseDeclared": " ".join((crate["license"] or "NOASSERTION").replace("/", " OR ").split()),
         "licenseConcluded": "NOASSERTION",
         "copyrightText": "NOASSERTION",
-        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:cargo/{name}@{version}"}],
+        "externalRefs": [
+            {
+                "referenceCategory": "PACKAGE-MANAGER",
+                "referenceType": "purl",
+                "referenceLocator": f"pkg:cargo/{name}@{version}",
+            }
+        ],
     }
     if (name, version) in digests:
         described["checksums"] = [{"algorithm": "SHA256", "checksumValue": digests[name, version]}]
     return described
 
 
-def spdx_id(crate):
+def spdx_id(crate: Json) -> str:
     return f"SPDXRef-{crate['name']}-{crate['version']}".replace("_", "-").replace("+", "-")
 
 
-def relationship(one, kind, other):
+def relationship(one: str, kind: str, other: str) -> Json:
     return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
 
 
-def commit_time():
+def commit_time() -> str:
     seconds = subprocess.run(["git", "log", "-1", "--format=%ct"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 main(*sys.argv[1:])

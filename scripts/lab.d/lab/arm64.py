@@ -19,16 +19,52 @@ ENTRY = "/proc/sys/fs/binfmt_misc/eggo-lab-aarch64"
 MAGIC = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
 MASK = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
 # qemu-user cannot do the mounts of LoadCredential= (status 243/CREDENTIALS)
-WITHOUT_CREDENTIALS = ["systemd-sysctl", "systemd-sysusers", "systemd-tmpfiles-setup-dev", "systemd-tmpfiles-setup", "systemd-tmpfiles-clean"]
-NATIVE_PACKAGES = [
-    "iptables", "nftables", "conntrack", "ipset", "runc", "containernetworking-plugins",
-    "libc6", "libgcc-s1", "libxtables12", "libip4tc2", "libip6tc2", "libmnl0", "libnftnl11", "libnfnetlink0", "libnetfilter-conntrack3", "libipset13",
-    "libseccomp2", "libnftables1", "libjansson4", "libgmp10", "libedit2", "libtinfo6", "libbsd0", "libmd0", "libnetfilter-cthelper0",
+WITHOUT_CREDENTIALS = [
+    "systemd-sysctl",
+    "systemd-sysusers",
+    "systemd-tmpfiles-setup-dev",
+    "systemd-tmpfiles-setup",
+    "systemd-tmpfiles-clean",
 ]
-DIVERTED = ["/usr/sbin/xtables-nft-multi", "/usr/sbin/xtables-legacy-multi", "/usr/sbin/nft", "/usr/sbin/conntrack", "/sbin/ipset", "/usr/sbin/ipset", "/usr/lib/cni/*"]
+NATIVE_PACKAGES = [
+    "iptables",
+    "nftables",
+    "conntrack",
+    "ipset",
+    "runc",
+    "containernetworking-plugins",
+    "libc6",
+    "libgcc-s1",
+    "libxtables12",
+    "libip4tc2",
+    "libip6tc2",
+    "libmnl0",
+    "libnftnl11",
+    "libnfnetlink0",
+    "libnetfilter-conntrack3",
+    "libipset13",
+    "libseccomp2",
+    "libnftables1",
+    "libjansson4",
+    "libgmp10",
+    "libedit2",
+    "libtinfo6",
+    "libbsd0",
+    "libmd0",
+    "libnetfilter-cthelper0",
+]
+DIVERTED = [
+    "/usr/sbin/xtables-nft-multi",
+    "/usr/sbin/xtables-legacy-multi",
+    "/usr/sbin/nft",
+    "/usr/sbin/conntrack",
+    "/sbin/ipset",
+    "/usr/sbin/ipset",
+    "/usr/lib/cni/*",
+]
 
 
-def qemu():
+def qemu() -> str:
     """A static qemu-aarch64 of version 10: the machine's own 7.2 is too old for containerd's shim."""
     program = cache("qemu", "usr/bin/qemu-aarch64")
     if not os.path.exists(program):
@@ -37,7 +73,9 @@ def qemu():
         (package,) = debian.Apt(suites=(f"{SUITE}-backports",)).download(folder, "qemu-user")
         run("dpkg", "-x", package, folder)
         if not os.path.exists(program):
-            raise LabError(f"`{os.path.basename(package)}` holds no qemu-aarch64", hint="the lab needs qemu-user 10 from backports")
+            raise LabError(
+                f"`{os.path.basename(package)}` holds no qemu-aarch64", hint="the lab needs qemu-user 10 from backports"
+            )
     # with the flag P the kernel passes argv[0]; qemu takes that into account when it is called by this name
     named = os.path.join(os.path.dirname(program), "aarch64-binfmt-P")
     if not os.path.exists(named):
@@ -45,7 +83,7 @@ def qemu():
     return named
 
 
-def register():
+def register() -> None:
     """Let the kernel run arm64 programs. F: the interpreter is opened now, so chroots and containers need no copy of it;
     C: setuid programs (sudo) work."""
     folder = os.path.dirname(ENTRY)
@@ -56,7 +94,7 @@ def register():
             file.write(f":{os.path.basename(ENTRY)}:M::{MAGIC}:{MASK}:{qemu()}:OCPF")
 
 
-def unregister():
+def unregister() -> None:
     """Only what was registered from this cache: labs of another one may live on."""
     if os.path.exists(ENTRY):
         with open(ENTRY) as file:
@@ -66,7 +104,7 @@ def unregister():
                 file.write("-1")
 
 
-def adapt(root):
+def adapt(root: str) -> None:
     """Put native programs in the place of those that cannot be emulated."""
     for unit in WITHOUT_CREDENTIALS:
         folder = os.path.join(root, f"etc/systemd/system/{unit}.service.d")
@@ -78,7 +116,7 @@ def adapt(root):
     diversions = []
     for pattern in DIVERTED:
         for source in sorted(glob.glob(native + pattern)):
-            path = source[len(native):]
+            path = source[len(native) :]
             target = root + path
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
@@ -89,18 +127,20 @@ def adapt(root):
     shutil.copy2(os.path.join(native, "usr/sbin/runc"), os.path.join(root, "usr/lib/eggo-lab/runc"))
 
 
-def unpack_native():
+def unpack_native() -> str:
     folder = cache("native")
     for package in debian.Apt().download(os.path.join(folder, "debs"), *NATIVE_PACKAGES):
         run("dpkg", "-x", package, os.path.join(folder, "root"))
     return os.path.join(folder, "root")
 
 
-def copy_libraries(native, root):
+def copy_libraries(native: str, root: str) -> None:
     """amd64 libraries have a folder of their own on Debian, and the loader looks there by itself."""
     target = os.path.join(root, "usr/lib/x86_64-linux-gnu")
     for folder in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"):
-        run("cp", "-a", os.path.join(native, folder) + "/.", target) if os.path.isdir(target) else run("cp", "-a", os.path.join(native, folder), target)
+        run("cp", "-a", os.path.join(native, folder) + "/.", target) if os.path.isdir(target) else run(
+            "cp", "-a", os.path.join(native, folder), target
+        )
     os.makedirs(os.path.join(root, "usr/lib64"), exist_ok=True)
     shutil.copy2(os.path.join(target, "ld-linux-x86-64.so.2"), os.path.join(root, "usr/lib64/ld-linux-x86-64.so.2"))
     if not os.path.lexists(os.path.join(root, "lib64")):

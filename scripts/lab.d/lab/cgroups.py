@@ -9,14 +9,14 @@ from .process import LabError
 ROOT = "/sys/fs/cgroup"
 
 
-def hierarchies():
+def hierarchies() -> list[str]:
     """Where cgroups are mounted: one place on a unified machine, one per controller on others."""
     with open("/proc/mounts") as file:
         mounts = [line.split() for line in file]
     return [mount[1] for mount in mounts if mount[2] in ("cgroup", "cgroup2") and (mount[1] + "/").startswith(ROOT + "/")]
 
 
-def create(name):
+def create(name: str) -> list[str]:
     """Make the cgroup everywhere. Returns the files to write a pid to."""
     entries = []
     for hierarchy in hierarchies():
@@ -31,17 +31,19 @@ def create(name):
     return entries
 
 
-def named(prefix):
+def named(prefix: str) -> list[str]:
     """The names of all cgroups with this prefix."""
-    names = set()
+    names: set[str] = set()
     for hierarchy in hierarchies():
-        names.update(name for name in os.listdir(hierarchy) if name.startswith(prefix) and os.path.isdir(os.path.join(hierarchy, name)))
+        names.update(
+            name for name in os.listdir(hierarchy) if name.startswith(prefix) and os.path.isdir(os.path.join(hierarchy, name))
+        )
     return sorted(names)
 
 
-def processes(name):
+def processes(name: str) -> set[int]:
     """Every process below this cgroup, in any hierarchy."""
-    found = set()
+    found: set[int] = set()
     for hierarchy in hierarchies():
         for folder, _, _ in os.walk(os.path.join(hierarchy, name)):
             try:
@@ -52,7 +54,7 @@ def processes(name):
     return found - {0}
 
 
-def kill(name, patience=20.0):
+def kill(name: str, patience: float = 20.0) -> None:
     """Kill -9 everything below this cgroup and wait until it is gone."""
     end = time.monotonic() + patience
     while alive := processes(name):
@@ -66,7 +68,7 @@ def kill(name, patience=20.0):
         time.sleep(0.02)
 
 
-def remove(name):
+def remove(name: str) -> None:
     """Remove the cgroup everywhere; it must hold no process any more."""
     for hierarchy in hierarchies():
         for folder, _, _ in sorted(os.walk(os.path.join(hierarchy, name)), reverse=True):

@@ -5,12 +5,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 from . import faults, fleet, kubernetes, process, rootfs, upstream
+from .hosts import Host
 from .process import LabError, say
+from .settings import Lab
+
+Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
 
-def main(words):
+def main(words: list[str]) -> int:
     options = parser().parse_args(words)
     process.QUIET = options.quiet
     try:
@@ -24,14 +29,27 @@ def main(words):
         return 130
 
 
-def parser():
-    top = argparse.ArgumentParser(prog="scripts/lab", description="Real hosts, real Kubernetes and a stand-in for the internet, on this machine.")
-    top.add_argument("--lab", default=os.environ.get("EGGO_LAB") or "main", metavar="ID", help="which lab (default: $EGGO_LAB, else `main`)")
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="scripts/lab", description="Real hosts, real Kubernetes and a stand-in for the internet, on this machine."
+    )
+    top.add_argument(
+        "--lab",
+        default=os.environ.get("EGGO_LAB") or "main",
+        metavar="ID",
+        help="which lab (default: $EGGO_LAB, else `main`)",
+    )
     top.add_argument("--quiet", "-q", action="store_true", help="no progress lines")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     up = add(commands, "up", "bring up hosts; what runs already stays", run_up)
-    up.add_argument("--hosts", default="", metavar="LIST", help="[NAME=]KIND[:SIZE] or 3xKIND, comma separated; kinds: deb-amd64, deb-arm64, rpm-amd64, vm-arm64 (default: one of each but the last)")
+    up.add_argument(
+        "--hosts",
+        default="",
+        metavar="LIST",
+        help="[NAME=]KIND[:SIZE] or 3xKIND, comma separated; kinds: deb-amd64, deb-arm64, rpm-amd64, vm-arm64 "
+        "(default: one of each but the last)",
+    )
     add(commands, "down", "remove the lab and all that it made", lambda options: fleet.down(options.lab))
     status = add(commands, "status", "what there is", run_status)
     status.add_argument("--format", choices=("text", "json"), default="text")
@@ -71,7 +89,9 @@ def parser():
     heal.add_argument("host", metavar="HOST")
 
     stand_in = add(commands, "upstream", "what the internet would offer: registry, RPM repositories, http", run_upstream)
-    stand_in.add_argument("action", choices=("up", "down", "open", "close"), help="start, stop; open it to the hosts, close it to them")
+    stand_in.add_argument(
+        "action", choices=("up", "down", "open", "close"), help="start, stop; open it to the hosts, close it to them"
+    )
 
     images = add(commands, "images", "build and keep what hosts of each kind start from", run_images)
     images.add_argument("kinds", nargs="*", metavar="KIND")
@@ -80,18 +100,20 @@ def parser():
     return top
 
 
-def add(commands, name, text, call):
+def add(
+    commands: Subparsers, name: str, text: str, call: Callable[[argparse.Namespace], int | None]
+) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=text)
     command.set_defaults(run=call)
     return command
 
 
-def run_up(options):
+def run_up(options: argparse.Namespace) -> None:
     lab = fleet.up(options.lab, [word for word in options.hosts.split(",") if word])
     print_status(lab, "text")
 
 
-def run_status(options):
+def run_status(options: argparse.Namespace) -> None:
     lab = fleet.find(options.lab)
     if lab is not None:
         print_status(lab, options.format)
@@ -102,35 +124,38 @@ def run_status(options):
         print(f"there is no lab `{options.lab}`; `scripts/lab --lab {options.lab} up` makes it{others}")
 
 
-def print_status(lab, form):
+def print_status(lab: Lab, form: str) -> None:
     facts = {**fleet.describe(lab), "upstream": upstream.describe(lab)}
     if form == "json":
         print(json.dumps(facts, indent=2))
         return
     print(f"lab {facts['lab']}: network {facts['network']}, key {facts['key']}")
     if facts["upstream"]:
-        print(f"upstream: registry {facts['upstream']['registry']}, {facts['upstream']['http']}/, {'open' if facts['upstream']['open'] else 'closed'} to the hosts")
+        print(
+            f"upstream: registry {facts['upstream']['registry']}, {facts['upstream']['http']}/, "
+            f"{'open' if facts['upstream']['open'] else 'closed'} to the hosts"
+        )
     for host in facts["hosts"]:
         print(f"  {host['name']:<16} {host['kind']:<10} {host['address']:<14} {host['state']:<8} disk {host['disk']}")
 
 
-def run_ssh(options):
+def run_ssh(options: argparse.Namespace) -> int:
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     return fleet.ssh(fleet.existing(options.lab), options.host, words)
 
 
-def chosen(options):
+def chosen(options: argparse.Namespace) -> list[Host]:
     lab = fleet.existing(options.lab)
     return [fleet.host(lab, name) for name in options.hosts]
 
 
-def run_crash(options):
+def run_crash(options: argparse.Namespace) -> None:
     for host in chosen(options):
         host.crash()
         say(f"{host.name}: crashed")
 
 
-def run_boot(options):
+def run_boot(options: argparse.Namespace) -> None:
     hosts = chosen(options)
     for host in hosts:
         host.boot()
@@ -138,7 +163,7 @@ def run_boot(options):
         host.wait()
 
 
-def run_reset(options):
+def run_reset(options: argparse.Namespace) -> None:
     hosts = chosen(options)
     for host in hosts:
         faults.clear(host)
@@ -148,14 +173,14 @@ def run_reset(options):
         host.wait()
 
 
-def run_remove(options):
+def run_remove(options: argparse.Namespace) -> None:
     for host in chosen(options):
         faults.clear(host)
         host.remove()
     fleet.write_ssh_files(fleet.existing(options.lab))
 
 
-def run_logs(options):
+def run_logs(options: argparse.Namespace) -> None:
     host = only(options)
     with open(host.console, errors="replace") as file:
         sys.stdout.write(file.read())
@@ -168,35 +193,35 @@ def run_logs(options):
         subprocess.call(host.ssh("journalctl --no-pager --quiet"))
 
 
-def only(options):
+def only(options: argparse.Namespace) -> Host:
     return fleet.host(fleet.existing(options.lab), options.host)
 
 
-def run_cut(options):
+def run_cut(options: argparse.Namespace) -> None:
     faults.cut(only(options))
 
 
-def run_slow(options):
+def run_slow(options: argparse.Namespace) -> None:
     faults.slow(only(options), options.delay, options.loss, faults.rate_of(options.rate))
 
 
-def run_fill(options):
+def run_fill(options: argparse.Namespace) -> None:
     faults.fill(only(options), rootfs.gigabytes(options.leave))
 
 
-def run_readonly(options):
+def run_readonly(options: argparse.Namespace) -> None:
     faults.readonly(only(options), options.path)
 
 
-def run_skew(options):
+def run_skew(options: argparse.Namespace) -> None:
     faults.skew(only(options), options.by)
 
 
-def run_heal(options):
+def run_heal(options: argparse.Namespace) -> None:
     faults.heal(only(options))
 
 
-def run_upstream(options):
+def run_upstream(options: argparse.Namespace) -> None:
     if options.action == "down":
         upstream.down(options.lab)
     elif options.action == "close":
@@ -205,7 +230,7 @@ def run_upstream(options):
         upstream.up(options.lab, opened=options.action == "open")
 
 
-def run_images(options):
+def run_images(options: argparse.Namespace) -> None:
     for kind in options.kinds or fleet.DEFAULT_HOSTS:
         if kind not in rootfs.KINDS:
             raise LabError(f"there is no kind `{kind}`", hint=f"kinds: {', '.join(rootfs.KINDS)}")
@@ -213,7 +238,7 @@ def run_images(options):
         say(f"{kind}: in the cache")
 
 
-def run_kubernetes(options):
+def run_kubernetes(options: argparse.Namespace) -> None:
     """1.20.2 must build; what comes from the module proxy is skipped where the proxy does not have it."""
     skipped = []
     for version in options.versions or [kubernetes.DEBIAN_VERSION, kubernetes.CURRENT_VERSION]:

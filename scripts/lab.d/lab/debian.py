@@ -9,6 +9,7 @@ import glob
 import os
 import re
 import time
+from collections.abc import Iterator, Sequence
 
 from .process import LabError, run, say
 from .settings import SUITE, cache
@@ -16,9 +17,13 @@ from .settings import SUITE, cache
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def mirror():
+def mirror() -> str:
     """The Debian mirror that this machine uses."""
-    for path in sorted(glob.glob("/etc/apt/sources.list.d/*.sources")) + ["/etc/apt/sources.list"] + sorted(glob.glob("/etc/apt/sources.list.d/*.list")):
+    for path in (
+        sorted(glob.glob("/etc/apt/sources.list.d/*.sources"))
+        + ["/etc/apt/sources.list"]
+        + sorted(glob.glob("/etc/apt/sources.list.d/*.list"))
+    ):
         if os.path.exists(path):
             with open(path) as file:
                 found = re.search(r"^(?:URIs:|deb\b(?:\s*\[[^]]*\])?)\s*(https?://\S+/debian)/?(?:\s|$)", file.read(), re.M)
@@ -28,14 +33,14 @@ def mirror():
 
 
 @contextlib.contextmanager
-def in_turn(folder):
+def in_turn(folder: str) -> Iterator[None]:
     """One lab at a time in this folder."""
     with open(os.path.join(folder, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def replace(path, text):
+def replace(path: str, text: str) -> None:
     """Write what is not there yet. Another lab's apt may be reading: it never sees a part of it."""
     if os.path.exists(path):
         with open(path) as file:
@@ -49,22 +54,33 @@ def replace(path, text):
 class Apt:
     """An apt of its own for one arch. `suites` beyond bookworm itself, `sources` adds deb-src."""
 
-    def __init__(self, arch="amd64", suites=(SUITE, f"{SUITE}-updates"), sources=False):
+    def __init__(
+        self, arch: str = "amd64", suites: Sequence[str] = (SUITE, f"{SUITE}-updates"), sources: bool = False
+    ) -> None:
         kind = ("src-" if sources else "") + "-".join(suites)
         self.arch, self.folder = arch, cache("apt", f"{arch}-{kind}")
         for name in ("lists/partial", "cache/archives/partial", "etc"):
             os.makedirs(os.path.join(self.folder, name), exist_ok=True)
         self.options = [
-            f"-oDir::State={self.folder}", f"-oDir::State::lists={self.folder}/lists", f"-oDir::State::status={self.folder}/status",
-            f"-oDir::Cache={self.folder}/cache", f"-oDir::Etc::sourcelist={self.folder}/etc/sources.list", "-oDir::Etc::sourceparts=/dev/null",
-            f"-oAPT::Architecture={arch}", f"-oAPT::Architectures={arch}", "-oAcquire::Languages=none", "-oAPT::Sandbox::User=root",
-            "-oAcquire::Retries=3", "-oDPkg::Post-Invoke=", "-oAPT::Update::Post-Invoke=",
+            f"-oDir::State={self.folder}",
+            f"-oDir::State::lists={self.folder}/lists",
+            f"-oDir::State::status={self.folder}/status",
+            f"-oDir::Cache={self.folder}/cache",
+            f"-oDir::Etc::sourcelist={self.folder}/etc/sources.list",
+            "-oDir::Etc::sourceparts=/dev/null",
+            f"-oAPT::Architecture={arch}",
+            f"-oAPT::Architectures={arch}",
+            "-oAcquire::Languages=none",
+            "-oAPT::Sandbox::User=root",
+            "-oAcquire::Retries=3",
+            "-oDPkg::Post-Invoke=",
+            "-oAPT::Update::Post-Invoke=",
         ]
         lines = [f"deb{'-src' if sources else ''} [signed-by={KEYRING}] {mirror()} {suite} main" for suite in suites]
         open(os.path.join(self.folder, "status"), "a").close()
         self.update("\n".join(lines) + "\n")
 
-    def update(self, sources):
+    def update(self, sources: str) -> None:
         """Fetch the lists of `sources` unless they are younger than a day; two labs at once take turns."""
         stamp = os.path.join(self.folder, "updated")
         path = os.path.join(self.folder, "etc/sources.list")
@@ -75,7 +91,7 @@ class Apt:
             run("apt-get", *self.options, "-qq", "update")
             open(stamp, "w").close()
 
-    def download(self, folder, *packages):
+    def download(self, folder: str, *packages: str) -> list[str]:
         """The newest .deb of each package (not its dependencies) into a folder; what is there stays. Returns their paths."""
         os.makedirs(folder, exist_ok=True)
         wanted = {}
@@ -88,10 +104,14 @@ class Apt:
                 run("apt-get", *self.options, "-qq", "download", *missing, cwd=folder)
         return [wanted[package] for package in packages]
 
-    def source(self, package, folder):
+    def source(self, package: str, folder: str) -> str:
         """A source package, unpacked under `folder`. Returns the unpacked folder."""
         os.makedirs(folder, exist_ok=True)
-        unpacked = [path for path in glob.glob(os.path.join(folder, f"{package}-*")) if os.path.isdir(path) and not path.endswith(".part")]
+        unpacked = [
+            path
+            for path in glob.glob(os.path.join(folder, f"{package}-*"))
+            if os.path.isdir(path) and not path.endswith(".part")
+        ]
         if not unpacked:
             say(f"fetching the source of {package}")
             run("apt-get", *self.options, "-qq", "--download-only", "source", package, cwd=folder)

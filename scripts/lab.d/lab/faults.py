@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import time
+from typing import BinaryIO
 
 from . import cgroups, network
+from .hosts import Host
 from .process import LabError, run, say, succeeds
 
 FILLING = "var/tmp/.lab-fill"
@@ -20,12 +22,13 @@ DATE = "usr/local/sbin/date"
 
 # -- the link -----------------------------------------------------------------------------------------------------------
 
-def cut(host):
+
+def cut(host: Host) -> None:
     """Pull the plug of the network. Nothing tells the peers: connections hang."""
     run("ip", "link", "set", network.link_of(host.lab, host.index), "down")
 
 
-def slow(host, delay=0.0, loss=0.0, rate=0):
+def slow(host: Host, delay: float = 0.0, loss: float = 0.0, rate: int = 0) -> None:
     """Put a slow wire between the host and the bridge: milliseconds, percent and bytes a second, each way."""
     unslow(host)
     link = network.link_of(host.lab, host.index)
@@ -40,17 +43,20 @@ def slow(host, delay=0.0, loss=0.0, rate=0):
     wire = subprocess.Popen(
         [sys.executable, "-m", "lab.wire", link, near, f"--delay={delay}", f"--loss={loss}", f"--rate={rate}"],
         cwd=os.path.dirname(os.path.dirname(os.path.realpath(__file__))),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(os.path.join(host.folder, "wire.log"), "w"), start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=open(os.path.join(host.folder, "wire.log"), "w"),
+        start_new_session=True,
     )
     for entry in cgroups.create(wire_group(host)):
         with open(entry, "w") as file:
             file.write(str(wire.pid))
-    if wire.stdout.readline() != b"carrying\n":
+    if wire.stdout is None or wire.stdout.readline() != b"carrying\n":
         unslow(host)
         raise LabError(f"the slow wire of `{host.name}` did not start", hint=f"see {host.folder}/wire.log")
 
 
-def unslow(host):
+def unslow(host: Host) -> None:
     cgroups.kill(wire_group(host))
     cgroups.remove(wire_group(host))
     link = network.link_of(host.lab, host.index)
@@ -58,11 +64,11 @@ def unslow(host):
     succeeds("ip", "link", "set", link, "arp", "on", "master", host.lab.bridge)
 
 
-def wire_group(host):
+def wire_group(host: Host) -> str:
     return f"{host.unit}.wire"
 
 
-def rate_of(text):
+def rate_of(text: str) -> int:
     """`100k`, `2M` (bytes a second) to a number."""
     found = re.fullmatch(r"(\d+)([kM]?)", text)
     if not found:
@@ -72,10 +78,14 @@ def rate_of(text):
 
 # -- the disk -----------------------------------------------------------------------------------------------------------
 
-def fill(host, leave=0):
+
+def fill(host: Host, leave: int = 0) -> None:
     """Use up the disk, but for `leave` bytes."""
     if not host.shares_kernel:
-        host.inside(f"sync; free=$(($(stat -f -c '%a * %S' /) - {leave} - 8388608)); [ $free -le 0 ] || fallocate -l $free /{FILLING}0; cat /dev/zero > /{FILLING}1 2>/dev/null || true")
+        host.inside(
+            f"sync; free=$(($(stat -f -c '%a * %S' /) - {leave} - 8388608)); "
+            f"[ $free -le 0 ] || fallocate -l $free /{FILLING}0; cat /dev/zero > /{FILLING}1 2>/dev/null || true"
+        )
         return
     run("sync", "--file-system", host.root)
     free = os.statvfs(host.root)
@@ -87,7 +97,7 @@ def fill(host, leave=0):
             take(file, size)
 
 
-def take(file, size):
+def take(file: BinaryIO, size: int) -> None:
     """As much of `size` as there is: the file system needs some blocks to note which ones it gave away."""
     step, offset = size, 0
     while step >= 4096:
@@ -99,7 +109,7 @@ def take(file, size):
         step = min(step // 2, size - offset)
 
 
-def readonly(host, path=None):
+def readonly(host: Host, path: str | None = None) -> None:
     """Without a path: the disk reports an error and the kernel makes the file system read-only, as a dying disk does.
     With a path: only that folder, and nothing else happens."""
     if path is not None:
@@ -122,7 +132,8 @@ def readonly(host, path=None):
 
 # -- the clock ----------------------------------------------------------------------------------------------------------
 
-def skew(host, seconds):
+
+def skew(host: Host, seconds: int) -> None:
     """The host's clock is wrong by that much. A virtual machine has its own; the others share this machine's, of which no
     namespace has another wall clock, so that only their `date` tells the wrong time."""
     if not host.shares_kernel:
@@ -135,7 +146,7 @@ def skew(host, seconds):
     os.chmod(path, 0o755)
 
 
-def unskew(host):
+def unskew(host: Host) -> None:
     if host.shares_kernel:
         host.inside(f"rm -f /{DATE}")
     elif noted(host, "skewed"):
@@ -145,7 +156,8 @@ def unskew(host):
 
 # -- setting it right ---------------------------------------------------------------------------------------------------
 
-def heal(host):
+
+def heal(host: Host) -> None:
     unslow(host)
     run("ip", "link", "set", network.link_of(host.lab, host.index), "up")
     if noted(host, "disk-error"):
@@ -167,7 +179,7 @@ def heal(host):
     forget(host, "readonly-paths")
 
 
-def clear(host):
+def clear(host: Host) -> None:
     """Forget every fault of a host whose disk is about to be replaced."""
     unslow(host)
     succeeds("ip", "link", "set", network.link_of(host.lab, host.index), "up")  # a host that never came up has no link
@@ -176,12 +188,12 @@ def clear(host):
     forget(host, "skewed")
 
 
-def note(host, what, value):
+def note(host: Host, what: str, value: str) -> None:
     with open(os.path.join(host.folder, what), "a") as file:
         file.write(value + "\n")
 
 
-def noted(host, what):
+def noted(host: Host, what: str) -> list[str]:
     path = os.path.join(host.folder, what)
     if not os.path.exists(path):
         return []
@@ -189,7 +201,7 @@ def noted(host, what):
         return file.read().split()
 
 
-def forget(host, what):
+def forget(host: Host, what: str) -> None:
     path = os.path.join(host.folder, what)
     if os.path.exists(path):
         os.remove(path)

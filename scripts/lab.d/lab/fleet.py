@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from . import arm64, cgroups, hosts, machine, network, rootfs
 from .process import LabError, need, run, say, succeeds
@@ -22,7 +23,8 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?")
 
 # -- which lab ----------------------------------------------------------------------------------------------------------
 
-def find(name):
+
+def find(name: str) -> Lab | None:
     """A lab that exists, or None."""
     try:
         return Lab(name, int(hosts.read(os.path.join(CACHE, "labs", name, "number"))))
@@ -30,27 +32,32 @@ def find(name):
         return None
 
 
-def existing(name):
+def existing(name: str) -> Lab:
     lab = find(name)
     if lab is None:
         others = ", ".join(f"`{other}`" for other in names()) or "none"
-        raise LabError(f"there is no lab `{name}` (there is: {others})", hint="scripts/lab up, or choose one with --lab or EGGO_LAB")
+        raise LabError(
+            f"there is no lab `{name}` (there is: {others})",
+            hint="scripts/lab up, or choose one with --lab or EGGO_LAB",
+        )
     return lab
 
 
-def names():
+def names() -> list[str]:
     return sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(CACHE, "labs", "*", "number")))
 
 
-def claim(name):
+def claim(name: str) -> Lab:
     """The lab of this name, made if need be: the lowest number that neither a lab nor the kernel uses."""
     if not NAME.fullmatch(name):
         raise LabError(f"`{name}` is no name for a lab", hint="use lowercase letters, digits and `-`")
     with rootfs.locked("labs"):
         lab = find(name)
         if lab is None:
-            taken = {find(other).number for other in names()}
-            number = next(number for number in range(256) if number not in taken and not succeeds("ip", "link", "show", f"lab{number}"))
+            taken = {other.number for other in map(find, names()) if other}
+            number = next(
+                number for number in range(256) if number not in taken and not succeeds("ip", "link", "show", f"lab{number}")
+            )
             machine.remember()
             lab = Lab(name, number)
             os.makedirs(lab.folder, exist_ok=True)
@@ -63,7 +70,8 @@ def claim(name):
 
 # -- up and down --------------------------------------------------------------------------------------------------------
 
-def up(name, wanted):
+
+def up(name: str, wanted: list[str]) -> Lab:
     """Bring up the wanted hosts, or all that the lab has: what runs already stays, what is missing is made."""
     prepare_machine()
     lab = claim(name)
@@ -83,14 +91,20 @@ def up(name, wanted):
     return lab
 
 
-def prepare_machine():
+def prepare_machine() -> None:
     if os.geteuid() != 0:
         raise LabError("the lab needs root: namespaces, mounts and cgroups", hint="run it as root or with sudo")
-    for program, package in (("systemd-nspawn", "systemd-container"), ("nft", "nftables"), ("ip", "iproute2"), ("mke2fs", "e2fsprogs"), ("ssh", "openssh-client")):
+    for program, package in (
+        ("systemd-nspawn", "systemd-container"),
+        ("nft", "nftables"),
+        ("ip", "iproute2"),
+        ("mke2fs", "e2fsprogs"),
+        ("ssh", "openssh-client"),
+    ):
         need(program, package)
 
 
-def assign(lab, wanted):
+def assign(lab: Lab, wanted: list[str]) -> list[hosts.Host]:
     """`[NAME=]KIND[:SIZE]`, or `3xKIND`, to hosts with addresses; hosts that exist keep theirs."""
     known = {host.name: host for host in hosts.load(lab)}
     fleet = []
@@ -101,18 +115,26 @@ def assign(lab, wanted):
         for number in range(1, count + 1):
             chosen = name or (kind if number == 1 else f"{kind}-{number}")
             if chosen not in known:
-                index = next(index for index in range(hosts.FIRST_INDEX, 250) if index not in {host.index for host in known.values()})
+                index = next(
+                    index for index in range(hosts.FIRST_INDEX, 250) if index not in {host.index for host in known.values()}
+                )
                 known[chosen] = hosts.host_of(lab, chosen, kind, index, size)
             elif known[chosen].kind != kind:
-                raise LabError(f"host `{chosen}` exists and is a {known[chosen].kind}", hint="choose another name, or scripts/lab down first")
+                raise LabError(
+                    f"host `{chosen}` exists and is a {known[chosen].kind}",
+                    hint="choose another name, or scripts/lab down first",
+                )
             fleet.append(known[chosen])
     return fleet
 
 
-def parse(text):
+def parse(text: str) -> tuple[str | None, str, str, int]:
     found = re.fullmatch(r"(?:(?P<name>[^=:]+)=|(?P<count>\d+)x)?(?P<kind>[^=:]+)(?::(?P<size>.+))?", text)
     if not found or found["kind"] not in rootfs.KINDS:
-        raise LabError(f"`{text}` is no host", hint=f"write [NAME=]KIND[:SIZE] or 3xKIND, with KIND one of {', '.join(rootfs.KINDS)}")
+        raise LabError(
+            f"`{text}` is no host",
+            hint=f"write [NAME=]KIND[:SIZE] or 3xKIND, with KIND one of {', '.join(rootfs.KINDS)}",
+        )
     if found["name"] and not NAME.fullmatch(found["name"]):
         raise LabError(f"`{found['name']}` is no name for a host", hint="use lowercase letters, digits and `-`")
     size = found["size"] or rootfs.TEMPLATE_SIZE
@@ -120,7 +142,7 @@ def parse(text):
     return found["name"], found["kind"], size, int(found["count"] or 1)
 
 
-def host(lab, name):
+def host(lab: Lab, name: str) -> hosts.Host:
     for candidate in hosts.load(lab):
         if candidate.name == name:
             return candidate
@@ -128,24 +150,27 @@ def host(lab, name):
     raise LabError(f"there is no host `{name}` in lab `{lab.name}` (there is: {known})")
 
 
-def write_ssh_files(lab):
+def write_ssh_files(lab: Lab) -> None:
     """known_hosts, and an ssh_config with which plain `ssh -F` knows every host by name."""
     known, config = [], []
     for one in hosts.load(lab):
         key = " ".join(hosts.read(os.path.join(one.folder, "ssh_host_ed25519_key.pub")).split()[:2])
         known.append(f"{one.address},{one.name} {key}\n")
         config.append(f"Host {one.name}\n  HostName {one.address}\n  HostKeyAlias {one.name}\n")
-    config.append(f"Host *\n  User root\n  IdentityFile {lab.key}\n  IdentitiesOnly yes\n  UserKnownHostsFile {lab.known_hosts}\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  LogLevel ERROR\n  ConnectTimeout 10\n")
+    config.append(
+        f"Host *\n  User root\n  IdentityFile {lab.key}\n  IdentitiesOnly yes\n  UserKnownHostsFile {lab.known_hosts}\n"
+        "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  LogLevel ERROR\n  ConnectTimeout 10\n"
+    )
     for path, lines in ((lab.known_hosts, known), (lab.ssh_config, config)):
         with open(path, "w") as file:
             file.writelines(lines)
 
 
-def is_open(lab):
+def is_open(lab: Lab) -> bool:
     return os.path.exists(lab.path("upstream", "open"))
 
 
-def down(name):
+def down(name: str) -> None:
     """Remove all that bears the lab's number, then the lab. Before it has a number, a lab has made nothing but its folder."""
     if not NAME.fullmatch(name):
         raise LabError(f"`{name}` is no name for a lab", hint="use lowercase letters, digits and `-`")
@@ -165,7 +190,7 @@ def down(name):
     say(f"lab `{name}`: gone")
 
 
-def forget(name):
+def forget(name: str) -> None:
     """The lab's folder; and with the last lab, what they all shared on this machine."""
     with rootfs.locked("labs"):
         shutil.rmtree(os.path.join(CACHE, "labs", name), ignore_errors=True)
@@ -174,13 +199,13 @@ def forget(name):
             machine.restore()
 
 
-def mounts_below(folder):
+def mounts_below(folder: str) -> list[str]:
     with open("/proc/self/mounts") as file:
         points = [line.split()[1].encode().decode("unicode_escape") for line in file]
     return [point for point in points if point.startswith(os.path.realpath(folder) + "/")]
 
 
-def release_loops(folder):
+def release_loops(folder: str) -> None:
     """Loop devices whose file lies below a folder; a mount lets go of its own, a killed script may not."""
     listed = json.loads(run("losetup", "--json", "--list") or '{"loopdevices": []}')
     for device in listed["loopdevices"]:
@@ -190,19 +215,35 @@ def release_loops(folder):
 
 # -- status -------------------------------------------------------------------------------------------------------------
 
-def describe(lab):
+
+def describe(lab: Lab) -> dict[str, Any]:
     """All that a program wants to know about a lab."""
     return {
-        "lab": lab.name, "number": lab.number, "network": lab.network, "gateway": lab.gateway, "key": lab.key,
-        "known_hosts": lab.known_hosts, "ssh_config": lab.ssh_config, "folder": lab.folder, "open": is_open(lab),
+        "lab": lab.name,
+        "number": lab.number,
+        "network": lab.network,
+        "gateway": lab.gateway,
+        "key": lab.key,
+        "known_hosts": lab.known_hosts,
+        "ssh_config": lab.ssh_config,
+        "folder": lab.folder,
+        "open": is_open(lab),
         "hosts": [describe_host(one) for one in hosts.load(lab)],
     }
 
 
-def describe_host(one):
+def describe_host(one: hosts.Host) -> dict[str, str]:
     state = "off" if not one.running() else "up" if one.ready() else "booting"
-    return {"name": one.name, "kind": one.kind, "arch": one.arch, "address": one.address, "state": state, "disk": one.size, "console": one.console}
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "arch": one.arch,
+        "address": one.address,
+        "state": state,
+        "disk": one.size,
+        "console": one.console,
+    }
 
 
-def ssh(lab, name, words):
+def ssh(lab: Lab, name: str, words: list[str]) -> int:
     return subprocess.call(host(lab, name).ssh(*words))

@@ -11,6 +11,8 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
+from typing import Any
 
 from . import debian, gomodules, rootfs
 from .process import LabError, need, run, say
@@ -21,22 +23,22 @@ DEBIAN_VERSION = "1.20.2"
 CURRENT_VERSION = "1.36.3"
 
 
-def programs(version, arch):
+def programs(version: str, arch: str) -> str:
     """The folder with the finished programs of one version and arch."""
     return cache("kubernetes", version, arch)
 
 
-def versions():
+def versions() -> list[str]:
     """What is built, whole or in part."""
     folder = cache("kubernetes")
     return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
 
-def built(version, arch):
+def built(version: str, arch: str) -> bool:
     return all(os.path.exists(os.path.join(programs(version, arch), name)) for name in PROGRAMS)
 
 
-def build(version, archs=ARCHS):
+def build(version: str, archs: Sequence[str] = ARCHS) -> None:
     """Build one version for the archs that the cache lacks."""
     recipe = from_debian if version == DEBIAN_VERSION else from_modules
     with rootfs.locked(f"kubernetes-{version}"):
@@ -53,7 +55,7 @@ def build(version, archs=ARCHS):
                 shutil.rmtree(cache("build", "gocache-1.19"), ignore_errors=True)
 
 
-def from_debian(version, arch):
+def from_debian(version: str, arch: str) -> None:
     """Debian's kubernetes source, with one vendored package replaced.
 
     The vendored modern-go/reflect2 1.0.1 reads Go's map iterator by a layout that Go 1.18 changed, and every create of an
@@ -73,18 +75,35 @@ def from_debian(version, arch):
         os.symlink(source, link)
     major, minor = version.split(".")[:2]
     with open(os.path.join(folder, "version"), "w") as file:
-        file.write(f"KUBE_GIT_COMMIT='lab'\nKUBE_GIT_TREE_STATE='clean'\nKUBE_GIT_VERSION='v{version}'\nKUBE_GIT_MAJOR='{major}'\nKUBE_GIT_MINOR='{minor}'\n")
+        file.write(
+            f"KUBE_GIT_COMMIT='lab'\nKUBE_GIT_TREE_STATE='clean'\nKUBE_GIT_VERSION='v{version}'\nKUBE_GIT_MAJOR='{major}'\nKUBE_GIT_MINOR='{minor}'\n"
+        )
     environment = {
-        "PATH": f"{os.path.dirname(gomodules.DEBIAN_GO)}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": folder, "GOPATH": gopath, "GOCACHE": cache("build", "gocache-1.19"),
-        "GO111MODULE": "off", "GOFLAGS": f"-v -p={jobs()} -tags=providerless", "GOMAXPROCS": str(jobs()), "GOGC": gomodules.COLLECT, "CGO_ENABLED": "0", "KUBE_GIT_VERSION_FILE": os.path.join(folder, "version"),
-        "KUBE_BUILD_PLATFORMS": f"linux/{arch}", "SOURCE_DATE_EPOCH": "1610000000",
+        "PATH": f"{os.path.dirname(gomodules.DEBIAN_GO)}:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": folder,
+        "GOPATH": gopath,
+        "GOCACHE": cache("build", "gocache-1.19"),
+        "GO111MODULE": "off",
+        "GOFLAGS": f"-v -p={jobs()} -tags=providerless",
+        "GOMAXPROCS": str(jobs()),
+        "GOGC": gomodules.COLLECT,
+        "CGO_ENABLED": "0",
+        "KUBE_GIT_VERSION_FILE": os.path.join(folder, "version"),
+        "KUBE_BUILD_PLATFORMS": f"linux/{arch}",
+        "SOURCE_DATE_EPOCH": "1610000000",
     }
     what = " ".join(f"cmd/{name}" for name in PROGRAMS)
-    compile_with_progress(f"kubernetes {version} {arch}", cache("build", f"kubernetes-{version}-{arch}.log"), ["make", f"WHAT={what}"], cwd=link, env=environment)
+    compile_with_progress(
+        f"kubernetes {version} {arch}",
+        cache("build", f"kubernetes-{version}-{arch}.log"),
+        ["make", f"WHAT={what}"],
+        cwd=link,
+        env=environment,
+    )
     keep(programs(version, arch), [os.path.join(source, "_output/local/bin/linux", arch, name) for name in PROGRAMS])
 
 
-def replace_reflect2(source, folder):
+def replace_reflect2(source: str, folder: str) -> None:
     vendored = os.path.join(source, "vendor/github.com/modern-go/reflect2")
     if os.path.exists(os.path.join(vendored, "go_above_118_map.go")):
         return
@@ -97,42 +116,68 @@ def replace_reflect2(source, folder):
         os.remove(test)
 
 
-def from_modules(version, arch):
+def from_modules(version: str, arch: str) -> None:
     """A current version, from the Go module proxy."""
     folder = gomodules.project("kubernetes", "k8s.io/kubernetes", f"v{version}")
     major, minor = version.split(".")[:2]
-    facts = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean", "gitCommit": "lab", "buildDate": "2021-01-07T00:00:00Z"}
-    flags = "-s -w " + " ".join(f"-X k8s.io/{library}.{key}={value}" for library in ("component-base/version", "client-go/pkg/version") for key, value in facts.items())
+    facts = {
+        "gitVersion": f"v{version}",
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitTreeState": "clean",
+        "gitCommit": "lab",
+        "buildDate": "2021-01-07T00:00:00Z",
+    }
+    flags = "-s -w " + " ".join(
+        f"-X k8s.io/{library}.{key}={value}"
+        for library in ("component-base/version", "client-go/pkg/version")
+        for key, value in facts.items()
+    )
     output = os.path.join(folder, "bin", arch)
     os.makedirs(output, exist_ok=True)
     compile_with_progress(
-        f"kubernetes {version} {arch}", cache("build", f"kubernetes-{version}-{arch}.log"),
-        [gomodules.go(), "build", f"-ldflags={flags}", "-o", output + "/", *(f"k8s.io/kubernetes/cmd/{name}" for name in PROGRAMS)],
-        cwd=folder, env=gomodules.environment(arch),
+        f"kubernetes {version} {arch}",
+        cache("build", f"kubernetes-{version}-{arch}.log"),
+        [
+            gomodules.go(),
+            "build",
+            f"-ldflags={flags}",
+            "-o",
+            output + "/",
+            *(f"k8s.io/kubernetes/cmd/{name}" for name in PROGRAMS),
+        ],
+        cwd=folder,
+        env=gomodules.environment(arch),
     )
     keep(programs(version, arch), [os.path.join(output, name) for name in PROGRAMS])
 
 
 # -- what a cluster needs beside Kubernetes -----------------------------------------------------------------------------
 
+
 class Companion:
     """A program, its version, the module and the package that it is built from, and the Kubernetes that it serves."""
 
-    def __init__(self, name, version, module, package="", c=()):
+    def __init__(self, name: str, version: str, module: str, package: str = "", c: Sequence[str] = ()) -> None:
         self.name, self.version, self.module, self.package = name, version, module, package
         self.c = c  # the archs on which a part of it is written in C
 
-    def path(self, arch):
+    def path(self, arch: str) -> str:
         return cache("companions", self.name, self.version, arch, self.name)
 
-    def built(self):
+    def built(self) -> bool:
         return all(os.path.exists(self.path(arch)) for arch in ARCHS)
 
 
 COMPANIONS = [
-    Companion("coredns", "1.8.4", "github.com/coredns/coredns"),  # the last ones that ask a 1.20 for endpoints as it knows them
+    Companion(
+        "coredns", "1.8.4", "github.com/coredns/coredns"
+    ),  # the last ones that ask a 1.20 for endpoints as it knows them
     Companion("coredns", "1.14.2", "github.com/coredns/coredns"),
-    *(Companion(name, "2.3.7", "github.com/containerd/containerd/v2", f"/cmd/{name}") for name in ("containerd", "containerd-shim-runc-v2", "ctr")),
+    *(
+        Companion(name, "2.3.7", "github.com/containerd/containerd/v2", f"/cmd/{name}")
+        for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+    ),
     Companion("etcd", "3.6.8", "go.etcd.io/etcd/server/v3"),
     *(Companion(name, "3.6.8", f"go.etcd.io/etcd/{name}/v3") for name in ("etcdctl", "etcdutl")),
     Companion("flanneld", "0.26.7", "github.com/flannel-io/flannel", c=("amd64",)),
@@ -140,12 +185,12 @@ COMPANIONS = [
 ]
 
 
-def companions(name=None):
+def companions(name: str | None = None) -> list[Companion]:
     """Those that are built."""
     return [one for one in COMPANIONS if one.built() and name in (None, one.name)]
 
 
-def build_companions(chosen=None):
+def build_companions(chosen: list[Companion] | None = None) -> list[str]:
     """Build what the proxy offers. Returns what was skipped, and why."""
     skipped = []
     for one in chosen or COMPANIONS:
@@ -163,33 +208,48 @@ def build_companions(chosen=None):
     return skipped
 
 
-def build_companion(one, arch):
+def build_companion(one: Companion, arch: str) -> None:
     folder = gomodules.project(one.name, one.module, f"v{one.version}")
     output = os.path.join(folder, "bin", arch, os.path.basename(one.name))
-    flags, environment = f"-s -w -X github.com/flannel-io/flannel/pkg/version.Version=v{one.version}", gomodules.environment(arch)
+    flags, environment = (
+        f"-s -w -X github.com/flannel-io/flannel/pkg/version.Version=v{one.version}",
+        gomodules.environment(arch),
+    )
     if arch in one.c:
         flags += " -linkmode external -extldflags -static"
         environment = {**environment, "CGO_ENABLED": "1"}
     compile_with_progress(
-        f"{one.name} {one.version} {arch}", cache("build", f"{one.name}-{one.version}-{arch}.log"),
-        [gomodules.go(), "build", f"-ldflags={flags}", "-o", output, one.module + one.package], cwd=folder, env=environment,
+        f"{one.name} {one.version} {arch}",
+        cache("build", f"{one.name}-{one.version}-{arch}.log"),
+        [gomodules.go(), "build", f"-ldflags={flags}", "-o", output, one.module + one.package],
+        cwd=folder,
+        env=environment,
     )
     keep(os.path.dirname(one.path(arch)), [output])
 
 
-def tidy():
+def tidy() -> None:
     """When all is built, nobody needs Go's own caches any more: gigabytes."""
-    if all(one.built() for one in COMPANIONS) and all(built(version, arch) for version in (DEBIAN_VERSION, CURRENT_VERSION) for arch in ARCHS):
+    if all(one.built() for one in COMPANIONS) and all(
+        built(version, arch) for version in (DEBIAN_VERSION, CURRENT_VERSION) for arch in ARCHS
+    ):
         shutil.rmtree(cache("build"), ignore_errors=True)
 
 
 # -- building and keeping -----------------------------------------------------------------------------------------------
 
-def compile_with_progress(what, log, command, **options):
+
+def compile_with_progress(what: str, log: str, command: list[str], **options: Any) -> None:
     """Run a build at the lowest priority, and count the packages that it compiles."""
     say(f"{what}: building (log: {log})")
     with open(log, "wb") as file:
-        process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "nice", "-n", "19", *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", "nice", "-n", "19", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            **options,
+        )
     told = time.monotonic()
     while True:
         try:
@@ -206,7 +266,7 @@ def compile_with_progress(what, log, command, **options):
         raise LabError(f"{what} did not build\n{end}", hint=f"all of it is in {log}")
 
 
-def keep(folder, paths):
+def keep(folder: str, paths: list[str]) -> None:
     """Put finished programs and their checksums into the cache; the last rename makes them visible as a whole."""
     part = f"{folder}.part"
     shutil.rmtree(part, ignore_errors=True)

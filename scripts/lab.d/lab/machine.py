@@ -10,10 +10,21 @@ ROOMS = ("vm", "kernel", "fs")  # what lies under net belongs to each host's own
 # all hosts count as one user here: each systemd, kubelet and runtime takes of what one user may have
 ROOM = {"fs/inotify/max_user_instances": 8192, "fs/inotify/max_user_watches": 1 << 20}
 # these change by themselves, or writing them does something
-LEFT_OUT = ("kernel/random", "kernel/ns_last_pid", "kernel/seccomp", "fs/binfmt_misc", "vm/drop_caches", "vm/compact_memory", "kernel/sysrq", "fs/file-nr", "fs/inode", "fs/dentry")
+LEFT_OUT = (
+    "kernel/random",
+    "kernel/ns_last_pid",
+    "kernel/seccomp",
+    "fs/binfmt_misc",
+    "vm/drop_caches",
+    "vm/compact_memory",
+    "kernel/sysrq",
+    "fs/file-nr",
+    "fs/inode",
+    "fs/dentry",
+)
 
 
-def remember():
+def remember() -> None:
     """Before anything is changed; then there is room."""
     path = cache("labs", "sysctl.json")
     if not os.path.exists(path):
@@ -28,7 +39,7 @@ def remember():
                 file.write(str(least))
 
 
-def restore():
+def restore() -> None:
     path = cache("labs", "sysctl.json")
     if not os.path.exists(path):
         return
@@ -45,7 +56,7 @@ def restore():
     os.remove(path)
 
 
-def snapshot():
+def snapshot() -> dict[str, str]:
     values = {}
     for room in ROOMS:
         for folder, _, files in os.walk(os.path.join("/proc/sys", room)):

@@ -11,18 +11,32 @@ import platform
 from .process import run, say
 
 BUILTIN = {
-    "OVERLAY_FS": "fs/overlayfs/overlay", "BRIDGE_NETFILTER": "net/bridge/br_netfilter", "BRIDGE": "net/bridge/bridge",
-    "NF_CONNTRACK": "net/netfilter/nf_conntrack", "VXLAN": "drivers/net/vxlan/vxlan", "VETH": "drivers/net/veth",
-    "IP_NF_IPTABLES": "net/ipv4/netfilter/ip_tables", "IP_NF_FILTER": "net/ipv4/netfilter/iptable_filter",
-    "IP_NF_NAT": "net/ipv4/netfilter/iptable_nat", "IP_NF_MANGLE": "net/ipv4/netfilter/iptable_mangle", "IP_SET": "net/netfilter/ipset/ip_set",
-    "NF_NAT": "net/netfilter/nf_nat", "NETFILTER_XT_SET": "net/netfilter/xt_set", "IP_VS": "net/netfilter/ipvs/ip_vs", "TUN": "drivers/net/tun",
-    "NETFILTER_XT_MATCH_CONNTRACK": "net/netfilter/xt_conntrack", "NETFILTER_XT_TARGET_MASQUERADE": "net/netfilter/xt_MASQUERADE",
-    "FUSE_FS": "fs/fuse/fuse", "NET_IPIP": "net/ipv4/ipip", "DUMMY": "drivers/net/dummy", "NF_TABLES": "net/netfilter/nf_tables",
+    "OVERLAY_FS": "fs/overlayfs/overlay",
+    "BRIDGE_NETFILTER": "net/bridge/br_netfilter",
+    "BRIDGE": "net/bridge/bridge",
+    "NF_CONNTRACK": "net/netfilter/nf_conntrack",
+    "VXLAN": "drivers/net/vxlan/vxlan",
+    "VETH": "drivers/net/veth",
+    "IP_NF_IPTABLES": "net/ipv4/netfilter/ip_tables",
+    "IP_NF_FILTER": "net/ipv4/netfilter/iptable_filter",
+    "IP_NF_NAT": "net/ipv4/netfilter/iptable_nat",
+    "IP_NF_MANGLE": "net/ipv4/netfilter/iptable_mangle",
+    "IP_SET": "net/netfilter/ipset/ip_set",
+    "NF_NAT": "net/netfilter/nf_nat",
+    "NETFILTER_XT_SET": "net/netfilter/xt_set",
+    "IP_VS": "net/netfilter/ipvs/ip_vs",
+    "TUN": "drivers/net/tun",
+    "NETFILTER_XT_MATCH_CONNTRACK": "net/netfilter/xt_conntrack",
+    "NETFILTER_XT_TARGET_MASQUERADE": "net/netfilter/xt_MASQUERADE",
+    "FUSE_FS": "fs/fuse/fuse",
+    "NET_IPIP": "net/ipv4/ipip",
+    "DUMMY": "drivers/net/dummy",
+    "NF_TABLES": "net/netfilter/nf_tables",
     "BLK_DEV_LOOP": "drivers/block/loop",
 }
 
 
-def pretend(root):
+def pretend(root: str) -> None:
     release = platform.release()
     if os.path.isdir(f"/lib/modules/{release}") or not os.path.exists("/proc/config.gz"):
         say("the machine's kernel has modules of its own: hosts see only what is loaded already")

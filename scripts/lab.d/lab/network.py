@@ -6,11 +6,12 @@ import os
 import re
 
 from .process import run, succeeds
+from .settings import Lab
 
 UPSTREAM_PORTS = (5000, 8080)
 
 
-def up(lab, opened=False):
+def up(lab: Lab, opened: bool = False) -> None:
     """The bridge and the air gap. Hosts reach each other; when opened, also the stand-in upstream on the gateway."""
     if not succeeds("ip", "link", "show", lab.bridge):
         run("ip", "link", "add", lab.bridge, "type", "bridge")
@@ -19,7 +20,7 @@ def up(lab, opened=False):
     air_gap(lab, opened)
 
 
-def air_gap(lab, opened):
+def air_gap(lab: Lab, opened: bool) -> None:
     """Nothing is forwarded between the bridge and anything else, and hosts open no connection to this machine."""
     accept = f"ip daddr {lab.gateway} tcp dport {{ {', '.join(map(str, UPSTREAM_PORTS))} }} accept" if opened else ""
     rules = f"""
@@ -43,7 +44,7 @@ table inet {lab.table} {{
     run("nft", "-f", "-", input=rules)
 
 
-def down(lab):
+def down(lab: Lab) -> None:
     for name in links(lab):
         succeeds("ip", "link", "delete", name)
     for name in namespaces(lab):
@@ -53,7 +54,7 @@ def down(lab):
     succeeds("ip", "link", "delete", lab.bridge)
 
 
-def connect(lab, index, namespace):
+def connect(lab: Lab, index: int, namespace: str) -> None:
     """A namespace of its own for a host, linked to the bridge. The hardware address follows from the address, so that a
     host which comes anew needs nobody to forget its old one."""
     address = lab.address(index)
@@ -61,7 +62,21 @@ def connect(lab, index, namespace):
     if not os.path.exists(f"/run/netns/{namespace}"):
         run("ip", "netns", "add", namespace)
     if not succeeds("ip", "link", "show", link):
-        run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", namespace, "address", hardware_address(address))
+        run(
+            "ip",
+            "link",
+            "add",
+            link,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            namespace,
+            "address",
+            hardware_address(address),
+        )
         run("ip", "link", "set", link, "master", lab.bridge)
     run("ip", "link", "set", link, "up")
     run("ip", "-n", namespace, "link", "set", "lo", "up")
@@ -71,7 +86,7 @@ def connect(lab, index, namespace):
     run("ip", "-n", namespace, "route", "replace", "default", "via", lab.gateway)
 
 
-def forget(namespace):
+def forget(namespace: str) -> None:
     """What a host did to its network goes with its power: bridges, tunnels, further addresses, rules. Its wire stays, and
     what is wrong with that."""
     if not os.path.exists(f"/run/netns/{namespace}"):
@@ -84,29 +99,29 @@ def forget(namespace):
     succeeds("ip", "netns", "exec", namespace, "nft", "flush", "ruleset")
 
 
-def disconnect(lab, index, namespace):
+def disconnect(lab: Lab, index: int, namespace: str) -> None:
     succeeds("ip", "link", "delete", link_of(lab, index))
     succeeds("ip", "netns", "delete", namespace)
 
 
-def link_of(lab, index):
+def link_of(lab: Lab, index: int) -> str:
     """The machine's end of a host's link."""
     return f"{lab.bridge}-{index}"
 
 
-def hardware_address(address):
+def hardware_address(address: str) -> str:
     return "02:4c:" + ":".join(f"{byte:02x}" for byte in ipaddress.ip_address(address).packed)
 
 
-def links(lab):
+def links(lab: Lab) -> list[str]:
     names = [link["ifname"] for link in json.loads(run("ip", "-json", "link", "show"))]
     return [name for name in names if re.fullmatch(rf"{lab.bridge}-\d+[xy]?", name)]
 
 
-def namespaces(lab):
+def namespaces(lab: Lab) -> list[str]:
     folder = "/run/netns"
     return [name for name in (os.listdir(folder) if os.path.isdir(folder) else []) if name.startswith(lab.prefix)]
 
 
-def table_exists(lab):
+def table_exists(lab: Lab) -> bool:
     return succeeds("nft", "list", "table", "inet", lab.table)

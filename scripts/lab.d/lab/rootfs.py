@@ -24,19 +24,29 @@ TEMPLATE_SIZE = "20G"
 PACKAGES = ["systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "tar", "iproute2", "kmod", "procps"]
 # they wait for hardware or a network that no lab host has
 MASKED = [
-    "getty@tty1.service", "serial-getty@.service", "console-getty.service", "systemd-timesyncd.service", "systemd-networkd-wait-online.service",
-    "apt-daily.timer", "apt-daily-upgrade.timer", "fstrim.timer", "e2scrub_all.timer", "e2scrub_reap.service", "systemd-logind.service",
-    "systemd-firstboot.service", "dnf-makecache.timer",
+    "getty@tty1.service",
+    "serial-getty@.service",
+    "console-getty.service",
+    "systemd-timesyncd.service",
+    "systemd-networkd-wait-online.service",
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "fstrim.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "systemd-logind.service",
+    "systemd-firstboot.service",
+    "dnf-makecache.timer",
 ]
 HOST_FILES = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "host")
 CONFIGURATION = 4  # raise it when configure() changes
 
 
-def arch_of(kind):
+def arch_of(kind: str) -> str:
     return kind.split("-")[1]
 
 
-def template(kind):
+def template(kind: str) -> str:
     """The ext4 image that hosts of this kind start from; made when the cache lacks it."""
     path = cache("images", f"{kind}-{template_digest(kind)}.ext4")
     if os.path.exists(path):
@@ -47,7 +57,7 @@ def template(kind):
     return path
 
 
-def make_template(kind, path):
+def make_template(kind: str, path: str) -> None:
     archive = base(kind)
     say(f"{kind}: making the disk template")
     with scratch() as root:
@@ -56,15 +66,29 @@ def make_template(kind, path):
         make_disk(root, path)
 
 
-def make_disk(root, path, size=TEMPLATE_SIZE):
+def make_disk(root: str, path: str, size: str = TEMPLATE_SIZE) -> None:
     part = f"{path}.part"
     with open(part, "wb") as file:
         file.truncate(gigabytes(size))
-    run("mke2fs", "-q", "-F", "-t", "ext4", "-m0", "-E", "lazy_itable_init=1,lazy_journal_init=1", "-O", "^has_journal", "-d", root, part)
+    run(
+        "mke2fs",
+        "-q",
+        "-F",
+        "-t",
+        "ext4",
+        "-m0",
+        "-E",
+        "lazy_itable_init=1,lazy_journal_init=1",
+        "-O",
+        "^has_journal",
+        "-d",
+        root,
+        part,
+    )
     os.rename(part, path)
 
 
-def gigabytes(size):
+def gigabytes(size: str) -> int:
     """`20G`, `400M` to bytes."""
     units = {"M": 1 << 20, "G": 1 << 30}
     if size[-1] not in units or not size[:-1].isdigit():
@@ -72,7 +96,7 @@ def gigabytes(size):
     return int(size[:-1]) * units[size[-1]]
 
 
-def base(kind):
+def base(kind: str) -> str:
     """The archive of a root file system as the package manager made it."""
     path = cache("rootfs", f"{kind.replace('vm-', 'deb-')}-{base_digest(kind)}.tar")
     with locked(f"base-{kind.replace('vm-', 'deb-')}"):
@@ -84,20 +108,39 @@ def base(kind):
     return path
 
 
-def debootstrap(kind, path):
+def debootstrap(kind: str, path: str) -> None:
     arch, packages = arch_of(kind), base_packages(kind)
-    say(f"{kind}: installing {len(packages)} packages into a new root file system" + (" under emulation (some minutes)" if arch == "arm64" else ""))
+    say(
+        f"{kind}: installing {len(packages)} packages into a new root file system"
+        + (" under emulation (some minutes)" if arch == "arm64" else "")
+    )
     debs = cache("debs", arch)
     os.makedirs(debs, exist_ok=True)
     with scratch() as root:
         run(
             # should this script be killed, mmdebstrap ends too, and unmounts what it mounted
-            "setpriv", "--pdeathsig", "TERM", "mmdebstrap", f"--arch={arch}", "--variant=minbase", "--quiet", f"--include={','.join(packages)}",
-            "--aptopt=Acquire::Languages \"none\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-            "--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=force-unsafe-io", "--skip=cleanup/apt/cache", "--skip=check/qemu",
-            f"--setup-hook=mkdir -p \"$1/var/cache/apt/archives\"; cp -n {debs}/*.deb \"$1/var/cache/apt/archives/\" 2>/dev/null || true",
-            f"--customize-hook=cp -n \"$1\"/var/cache/apt/archives/*.deb {debs}/ 2>/dev/null || true; rm -f \"$1\"/var/cache/apt/archives/*.deb",
-            SUITE, root, mirror(),
+            "setpriv",
+            "--pdeathsig",
+            "TERM",
+            "mmdebstrap",
+            f"--arch={arch}",
+            "--variant=minbase",
+            "--quiet",
+            f"--include={','.join(packages)}",
+            '--aptopt=Acquire::Languages "none"',
+            "--dpkgopt=path-exclude=/usr/share/doc/*",
+            "--dpkgopt=path-exclude=/usr/share/man/*",
+            "--dpkgopt=path-exclude=/usr/share/locale/*",
+            "--dpkgopt=force-unsafe-io",
+            "--skip=cleanup/apt/cache",
+            "--skip=check/qemu",
+            '--setup-hook=mkdir -p "$1/var/cache/apt/archives"; '
+            f'cp -n {debs}/*.deb "$1/var/cache/apt/archives/" 2>/dev/null || true',
+            f'--customize-hook=cp -n "$1"/var/cache/apt/archives/*.deb {debs}/ 2>/dev/null || true; '
+            'rm -f "$1"/var/cache/apt/archives/*.deb',
+            SUITE,
+            root,
+            mirror(),
         )
         if kind.startswith("rpm"):
             rpmroot.convert(root)
@@ -105,26 +148,38 @@ def debootstrap(kind, path):
     os.rename(f"{path}.part", path)
 
 
-def base_packages(kind):
+def base_packages(kind: str) -> list[str]:
     return PACKAGES + (rpmroot.PACKAGES if kind.startswith("rpm") else [])
 
 
-def base_digest(kind):
+def base_digest(kind: str) -> str:
     return digest(SUITE, arch_of(kind), *base_packages(kind), rpmroot.RECIPE if kind.startswith("rpm") else "")
 
 
-def template_digest(kind):
+def template_digest(kind: str) -> str:
     host_files = [contents(os.path.join(HOST_FILES, name)) for name in sorted(os.listdir(HOST_FILES))]
-    return digest(base_digest(kind), platform.release(), TEMPLATE_SIZE, CONFIGURATION, arm64.RECIPE if kind == "deb-arm64" else "", *MASKED, *host_files)
+    return digest(
+        base_digest(kind),
+        platform.release(),
+        TEMPLATE_SIZE,
+        CONFIGURATION,
+        arm64.RECIPE if kind == "deb-arm64" else "",
+        *MASKED,
+        *host_files,
+    )
 
 
-def digest(*parts):
+def digest(*parts: object) -> str:
     return hashlib.sha256("\0".join(str(part) for part in parts).encode()).hexdigest()[:12]
 
 
-def configure(root, kind):
+def configure(root: str, kind: str) -> None:
     """What makes a root file system a host of this lab. No keys and no name: a host gets its own."""
-    write(root, "etc/ssh/sshd_config.d/lab.conf", "PermitRootLogin yes\nUseDNS no\nMaxStartups 200:30:400\nMaxSessions 100\n")
+    write(
+        root,
+        "etc/ssh/sshd_config.d/lab.conf",
+        "PermitRootLogin yes\nUseDNS no\nMaxStartups 200:30:400\nMaxSessions 100\n",
+    )
     if arch_of(kind) == "arm64":
         arm64.register()
     run("chroot", root, "useradd", "-m", "-s", "/bin/bash", "ops")
@@ -153,7 +208,7 @@ def configure(root, kind):
         vm.adapt(root)
 
 
-def share_kernel(root):
+def share_kernel(root: str) -> None:
     """The first process, and the runc that stands before the real one."""
     folder = os.path.join(root, "usr/lib/eggo-lab")
     os.makedirs(folder, exist_ok=True)
@@ -162,24 +217,31 @@ def share_kernel(root):
     shutil.copy2(runc_lab(), os.path.join(root, "usr/local/sbin/runc"))
 
 
-def runc_lab():
+def runc_lab() -> str:
     source = os.path.join(HOST_FILES, "runc.go")
     program = cache("runc-lab", digest(contents(source)))
     if not os.path.exists(program):
         go = next((path for path in ("/usr/lib/go-1.19/bin/go", shutil.which("go")) if path and os.path.exists(path)), None)
         if go is None:
             raise LabError("Go is not installed (Debian package `golang-1.19-go`)", hint="run scripts/setup lab")
-        environment = dict(os.environ, CGO_ENABLED="0", GOARCH="amd64", GO111MODULE="off", GOCACHE=cache("build", "gocache-1.19"), GOFLAGS="")
+        environment = dict(
+            os.environ,
+            CGO_ENABLED="0",
+            GOARCH="amd64",
+            GO111MODULE="off",
+            GOCACHE=cache("build", "gocache-1.19"),
+            GOFLAGS="",
+        )
         run(go, "build", "-ldflags=-s -w", "-o", program, source, env=environment)
     return program
 
 
-def contents(path):
+def contents(path: str) -> str:
     with open(path) as file:
         return file.read()
 
 
-def write(root, path, text, mode=0o644):
+def write(root: str, path: str, text: str, mode: int = 0o644) -> None:
     full = os.path.join(root, path)
     os.makedirs(os.path.dirname(full), exist_ok=True)
     if os.path.islink(full):
@@ -189,7 +251,7 @@ def write(root, path, text, mode=0o644):
     os.chmod(full, mode)
 
 
-def link(root, path, target):
+def link(root: str, path: str, target: str) -> None:
     full = os.path.join(root, path)
     os.makedirs(os.path.dirname(full), exist_ok=True)
     if os.path.lexists(full):
@@ -200,7 +262,7 @@ def link(root, path, target):
 class scratch:
     """A root folder that is gone afterwards, also when something failed."""
 
-    def __enter__(self):
+    def __enter__(self) -> str:
         os.makedirs(CACHE, exist_ok=True)
         for left in glob.glob(os.path.join(CACHE, "scratch-*-*")):
             if not os.path.exists(f"/proc/{os.path.basename(left).split('-')[1]}"):  # its maker was killed
@@ -210,17 +272,17 @@ class scratch:
         os.makedirs(self.root, mode=0o755)
         return self.root
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.outer, ignore_errors=True)
 
 
 class locked:
     """Two labs that want the same thing made: the second waits for the first."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.path = cache("locks", name)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.file = open(self.path, "w")
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -228,5 +290,5 @@ class locked:
             say(f"waiting: another lab is at the same ({os.path.basename(self.path)})")
             fcntl.flock(self.file, fcntl.LOCK_EX)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.file.close()

@@ -19,9 +19,16 @@ RECIPE = 3  # raise it when convert() changes
 LEFT_OUT = re.compile(r"apt|dpkg|debconf|debian-archive-keyring|libapt.*")
 # what packages of an RPM distribution ask for by another name than Debian's
 PROVIDES = {
-    "base-files": ["system-release = 8", "filesystem", "redhat-release = 8.4"], "bash": ["/bin/bash"], "dash": ["/bin/sh"],
-    "libc6": ["glibc = 2.36", "rtld(GNU_HASH)"], "procps": ["procps-ng"], "openssh-server": ["openssh"], "iproute2": ["iproute"],
-    "systemd": ["systemd-units"], "passwd": ["shadow-utils"], "util-linux": ["/usr/sbin/nologin"],
+    "base-files": ["system-release = 8", "filesystem", "redhat-release = 8.4"],
+    "bash": ["/bin/bash"],
+    "dash": ["/bin/sh"],
+    "libc6": ["glibc = 2.36", "rtld(GNU_HASH)"],
+    "procps": ["procps-ng"],
+    "openssh-server": ["openssh"],
+    "iproute2": ["iproute"],
+    "systemd": ["systemd-units"],
+    "passwd": ["shadow-utils"],
+    "util-linux": ["/usr/sbin/nologin"],
 }
 OS_RELEASE = (
     'NAME="Lab Enterprise Linux"\nID="rhel"\nID_LIKE="fedora centos"\nVERSION_ID="8.4"\nVERSION="8.4"\n'
@@ -29,12 +36,14 @@ OS_RELEASE = (
 )
 # Debian's rpm refuses to install ("use alien") unless told that it is meant
 RPM_WRAPPER = """#!/bin/sh
-case "$*" in *-i*|*-U*|*-F*|*-e*|*--install*|*--upgrade*|*--erase*|*--reinstall*|*--import*) exec /usr/libexec/rpm-real/rpm --force-debian "$@";; esac
+case "$*" in *-i*|*-U*|*-F*|*-e*|*--install*|*--upgrade*|*--erase*|*--reinstall*|*--import*)
+  exec /usr/libexec/rpm-real/rpm --force-debian "$@" ;;
+esac
 exec /usr/libexec/rpm-real/rpm "$@"
 """
 
 
-def convert(root):
+def convert(root: str) -> None:
     """Turn a Debian root file system into an RPM-managed one, in place."""
     need("rpmbuild", "rpm")
     say("rpm-amd64: registering every file with rpm")
@@ -53,18 +62,24 @@ def convert(root):
     dress(root)
 
 
-def dpkg(root, form):
+def dpkg(root: str, form: str) -> str:
     return run("dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", f"-f={form}")
 
 
-def build_rpm(root, work, package, version, arch):
+def build_rpm(root: str, work: str, package: str, version: str, arch: str) -> None:
     """One RPM for one Debian package, with the files as they lie in the root file system."""
     name = package.split(":")[0]
     epoch, _, rest = version.rpartition(":")
     upstream, _, release = rest.rpartition("-")
     if not upstream:
         upstream, release = rest, "1"
-    lines = [f"Name: {name}", f"Version: {upstream.replace('-', '.')}", f"Release: {release}", f"Summary: {name}", "License: see upstream"]
+    lines = [
+        f"Name: {name}",
+        f"Version: {upstream.replace('-', '.')}",
+        f"Release: {release}",
+        f"Summary: {name}",
+        "License: see upstream",
+    ]
     lines += [f"Epoch: {epoch}"] if epoch else []
     lines += ["BuildArch: noarch"] if arch == "all" else []
     lines += [f"Provides: {provided}" for provided in PROVIDES.get(name, [])]
@@ -73,18 +88,27 @@ def build_rpm(root, work, package, version, arch):
     with open(spec, "w") as file:
         file.write("\n".join(lines) + "\n")
     defines = {
-        "_topdir": work, "_rpmdir": f"{work}/RPMS", "_builddir": f"{work}/BUILD", "__spec_install_pre": "%{nil}", "__os_install_post": "%{nil}",
-        "_build_id_links": "none", "debug_package": "%{nil}", "__spec_clean_post": "%{nil}", "__spec_clean_cmd": "true", "_binary_payload": "w1.gzdio",
-        "__arch_install_post": "%{nil}", "_unpackaged_files_terminate_build": "0",
+        "_topdir": work,
+        "_rpmdir": f"{work}/RPMS",
+        "_builddir": f"{work}/BUILD",
+        "__spec_install_pre": "%{nil}",
+        "__os_install_post": "%{nil}",
+        "_build_id_links": "none",
+        "debug_package": "%{nil}",
+        "__spec_clean_post": "%{nil}",
+        "__spec_clean_cmd": "true",
+        "_binary_payload": "w1.gzdio",
+        "__arch_install_post": "%{nil}",
+        "_unpackaged_files_terminate_build": "0",
     }
     words = [word for key, value in defines.items() for word in ("--define", f"{key} {value}")]
     run("rpmbuild", "-bb", "--quiet", "--noclean", "--buildroot", root, *words, spec)
 
 
-def owned_files(root, package, name):
+def owned_files(root: str, package: str, name: str) -> list[str]:
     info = f"{root}/var/lib/dpkg/info"
     path = f"{info}/{package}.list" if os.path.exists(f"{info}/{package}.list") else f"{info}/{name}.list"
-    seen = {}
+    seen: dict[str, None] = {}
     with open(path) as file:
         for line in file.read().splitlines():
             full = root + line
@@ -93,7 +117,7 @@ def owned_files(root, package, name):
     return [f'"{path}"' for path in seen]
 
 
-def register(root, work):
+def register(root: str, work: str) -> None:
     """Fill the host's database; what nobody provides (perl's odd modules and the like) goes to one package `lab-compat`."""
     shutil.rmtree(f"{root}/var/lib/rpm", ignore_errors=True)
     os.makedirs(f"{root}/var/lib/rpm")
@@ -105,16 +129,21 @@ def register(root, work):
     missing = sorted(set(re.findall(r"^\t(\S+) is needed by ", trial.stderr + trial.stdout, re.M)))
     spec = f"{work}/SPECS/lab-compat.spec"
     with open(spec, "w") as file:
-        file.write("Name: lab-compat\nVersion: 1\nRelease: 1\nSummary: lab\nLicense: none\nBuildArch: noarch\nProvides: perl = 1:5.999999\nProvides: config(filesystem)\n")
+        file.write(
+            "Name: lab-compat\nVersion: 1\nRelease: 1\nSummary: lab\nLicense: none\n"
+            "BuildArch: noarch\nProvides: perl = 1:5.999999\nProvides: config(filesystem)\n"
+        )
         file.writelines(f"Provides: {name}\n" for name in missing)
         file.write("%description\nlab\n%files\n")
     run("rpmbuild", "-bb", "--quiet", "--define", f"_topdir {work}", "--define", f"_rpmdir {work}/RPMS", spec)
-    done = subprocess.run([*rpm, "-i", "--justdb", *sorted(glob.glob(f"{work}/RPMS/*/*.rpm"))], capture_output=True, text=True)
+    done = subprocess.run(
+        [*rpm, "-i", "--justdb", *sorted(glob.glob(f"{work}/RPMS/*/*.rpm"))], capture_output=True, text=True
+    )
     if done.returncode != 0:
         raise LabError(f"the packages of the RPM host contradict each other\n{tail(done.stderr)}")
 
 
-def dress(root):
+def dress(root: str) -> None:
     """Make it look and behave like an RPM distribution."""
     with open(f"{root}/etc/rpm/macros", "w") as file:
         file.write("%_dbpath /var/lib/rpm\n%dist .el8\n")
@@ -136,6 +165,17 @@ def dress(root):
         if os.path.lexists(f"{root}/{gone}"):
             os.remove(f"{root}/{gone}")
     os.symlink("../usr/lib/os-release", f"{root}/etc/os-release")
-    for pattern in ("usr/bin/apt*", "usr/bin/dpkg*", "usr/sbin/dpkg*", "usr/lib/dpkg", "usr/lib/apt", "var/lib/dpkg", "var/lib/apt", "etc/apt", "etc/dpkg", "usr/share/dpkg"):
+    for pattern in (
+        "usr/bin/apt*",
+        "usr/bin/dpkg*",
+        "usr/sbin/dpkg*",
+        "usr/lib/dpkg",
+        "usr/lib/apt",
+        "var/lib/dpkg",
+        "var/lib/apt",
+        "etc/apt",
+        "etc/dpkg",
+        "usr/share/dpkg",
+    ):
         for path in glob.glob(f"{root}/{pattern}"):
             shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)

@@ -19,7 +19,7 @@ LONGEST_QUEUE = 2.0  # seconds of traffic at the wire's rate; what comes after t
 BUFFER = 8 << 20
 
 
-def tap(interface):
+def tap(interface: str) -> socket.socket:
     end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     end.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
     end.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
@@ -32,12 +32,12 @@ def tap(interface):
 class Direction:
     """One way of the wire. Frames leave in the order they came, each at its own time."""
 
-    def __init__(self, target, options):
+    def __init__(self, target: socket.socket, options: argparse.Namespace) -> None:
         self.target, self.options = target, options
-        self.queue = collections.deque()
+        self.queue: collections.deque[tuple[float, bytes]] = collections.deque()
         self.free = 0.0  # when the wire has sent all that it accepted
 
-    def accept(self, frame, now):
+    def accept(self, frame: bytes, now: float) -> None:
         if random.random() * 100 < self.options.loss:
             return
         start = max(now, self.free)
@@ -47,7 +47,7 @@ class Direction:
             self.free = start + len(frame) / self.options.rate
         self.queue.append((max(self.free, now) + self.options.delay / 1000, frame))
 
-    def release(self, now):
+    def release(self, now: float) -> None:
         while self.queue and self.queue[0][0] <= now:
             try:
                 self.target.send(self.queue[0][1])
@@ -57,16 +57,16 @@ class Direction:
                 pass  # the other end is down: the frame is lost, as on any wire
             self.queue.popleft()
 
-    def due(self):
+    def due(self) -> float | None:
         return self.queue[0][0] if self.queue else None
 
 
-def carry(near, far, options):
+def carry(near: str, far: str, options: argparse.Namespace) -> None:
     ends = [tap(near), tap(far)]
     ways = {ends[0]: Direction(ends[1], options), ends[1]: Direction(ends[0], options)}
     print("carrying", flush=True)
     while True:
-        times = [way.due() for way in ways.values() if way.due() is not None]
+        times = [due for way in ways.values() if (due := way.due()) is not None]
         wait = max(0.0, min(times) - time.monotonic()) if times else None
         for end in select.select(ends, [], [], wait)[0]:
             for _ in range(256):

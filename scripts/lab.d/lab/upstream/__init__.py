@@ -7,17 +7,18 @@ import os
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 from .. import cgroups, fleet, kubernetes, network
 from ..process import run, say, succeeds
-from ..settings import cache
+from ..settings import Lab, cache
 from . import registry, releases, rpms
 
 REGISTRY_PORT, WEB_PORT = network.UPSTREAM_PORTS
 OTHER_INDEX = 2  # the address of the "other host" that redirects lead to
 
 
-def up(name, opened=False):
+def up(name: str, opened: bool = False) -> Lab:
     """Start what does not run yet. Returns where everything is."""
     fleet.prepare_machine()
     lab = fleet.claim(name)
@@ -33,16 +34,29 @@ def up(name, opened=False):
     fill_web(lab)
     if not running(lab, "web"):
         log = lab.path("upstream", "web-access.log")
-        start(lab, "web", [
-            sys.executable, "-m", "lab.upstream.web", f"--address={web(lab)}", f"--other={other(lab)}", f"--root={lab.path('upstream', 'www')}",
-            f"--registry={address(lab)}", f"--log={log}",
-        ])
+        start(
+            lab,
+            "web",
+            [
+                sys.executable,
+                "-m",
+                "lab.upstream.web",
+                f"--address={web(lab)}",
+                f"--other={other(lab)}",
+                f"--root={lab.path('upstream', 'www')}",
+                f"--registry={address(lab)}",
+                f"--log={log}",
+            ],
+        )
         registry.wait_for(web(lab))
-    say(f"upstream: registry {address(lab)}, http://{web(lab)}/" + (", open to the hosts" if fleet.is_open(lab) else ", closed to the hosts"))
+    say(
+        f"upstream: registry {address(lab)}, http://{web(lab)}/"
+        + (", open to the hosts" if fleet.is_open(lab) else ", closed to the hosts")
+    )
     return lab
 
 
-def down(name):
+def down(name: str) -> None:
     lab = fleet.existing(name)
     for service in ("registry", "web"):
         cgroups.kill(group(lab, service))
@@ -51,7 +65,7 @@ def down(name):
     succeeds("ip", "address", "delete", f"{lab.address(OTHER_INDEX)}/24", "dev", lab.bridge)
 
 
-def set_open(lab, opened):
+def set_open(lab: Lab, opened: bool) -> None:
     """Whether hosts reach the upstream."""
     mark = lab.path("upstream", "open")
     os.makedirs(os.path.dirname(mark), exist_ok=True)
@@ -62,17 +76,22 @@ def set_open(lab, opened):
     network.up(lab, opened=opened)
 
 
-def describe(lab):
+def describe(lab: Lab) -> dict[str, Any] | None:
     if not running(lab, "web"):
         return None
     return {
-        "registry": address(lab), "http": f"http://{web(lab)}", "other": f"http://{other(lab)}", "open": fleet.is_open(lab), "www": lab.path("upstream", "www"),
-        "rpm_key": f"http://{web(lab)}/{rpms.KEY_NAME}", "rpm": f"http://{web(lab)}/rpm/$basearch/",
+        "registry": address(lab),
+        "http": f"http://{web(lab)}",
+        "other": f"http://{other(lab)}",
+        "open": fleet.is_open(lab),
+        "www": lab.path("upstream", "www"),
+        "rpm_key": f"http://{web(lab)}/{rpms.KEY_NAME}",
+        "rpm": f"http://{web(lab)}/rpm/$basearch/",
         "releases": releases.versions(lab.path("upstream", "www", releases.SERVER)),
     }
 
 
-def fill_web(lab):
+def fill_web(lab: Lab) -> None:
     """The http server's folder: links into the cache, so that a later build shows up at once."""
     www = lab.path("upstream", "www")
     os.makedirs(www, exist_ok=True)
@@ -89,37 +108,41 @@ def fill_web(lab):
         relink(os.path.join(www, name if name == rpms.KEY_NAME else f"rpm/{name}"), os.path.join(folder, name))
 
 
-def relink(path, target):
+def relink(path: str, target: str) -> None:
     if os.path.islink(path):
         os.remove(path)
     os.symlink(target, path)
 
 
-def address(lab):
+def address(lab: Lab) -> str:
     return f"{lab.gateway}:{REGISTRY_PORT}"
 
 
-def web(lab):
+def web(lab: Lab) -> str:
     return f"{lab.gateway}:{WEB_PORT}"
 
 
-def other(lab):
+def other(lab: Lab) -> str:
     return f"{lab.address(OTHER_INDEX)}:{WEB_PORT}"
 
 
-def group(lab, service):
+def group(lab: Lab, service: str) -> str:
     return f"{lab.prefix}upstream.{service}"
 
 
-def running(lab, service):
+def running(lab: Lab, service: str) -> bool:
     return bool(cgroups.processes(group(lab, service)))
 
 
-def start(lab, service, command):
+def start(lab: Lab, service: str, command: list[str]) -> None:
     """In a cgroup of its own, by which `down` finds it whatever happened to us."""
     join = "".join(f"echo 0 > {shlex.quote(entry)}\n" for entry in cgroups.create(group(lab, service)))
     with open(lab.path("upstream", f"{service}.log"), "w") as log:
         subprocess.Popen(
-            ["/bin/sh", "-ec", f"{join}exec {shlex.join(command)}"], cwd=os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))),
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            ["/bin/sh", "-ec", f"{join}exec {shlex.join(command)}"],
+            cwd=os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )

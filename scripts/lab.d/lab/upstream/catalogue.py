@@ -3,12 +3,13 @@
 import hashlib
 import os
 import subprocess
+from collections.abc import Iterable
 
 from .. import debian
 from ..kubernetes import companions
 from ..process import need, run
 from ..settings import ARCHS, cache
-from .images import Image, folder, link, program, text
+from .images import Image, Layer, folder, link, program, text
 
 COMPILERS = {"amd64": "gcc", "arm64": "aarch64-linux-gnu-gcc"}
 PAUSE = """
@@ -22,13 +23,18 @@ int main(void) { signal(SIGINT, down); signal(SIGTERM, down); signal(SIGCHLD, re
 RECIPE = 2  # raise it when an image below changes
 
 
-def images():
+def images() -> tuple[list[Image], str]:
     """All images, and a digest of what they are made of."""
     pause, busybox = {arch: pause_program(arch) for arch in ARCHS}, {arch: busybox_program(arch) for arch in ARCHS}
     shell = {arch: busybox_layer(path, busybox["amd64"]) for arch, path in busybox.items()}
-    offered = [Image("pause", tag, {arch: [[program("pause", path)]] for arch, path in pause.items()}, {"Entrypoint": ["/pause"]}) for tag in ("3.2", "3.10.2")]
+    offered = [
+        Image("pause", tag, {arch: [[program("pause", path)]] for arch, path in pause.items()}, {"Entrypoint": ["/pause"]})
+        for tag in ("3.2", "3.10.2")
+    ]
     for name in ("library/busybox", "busybox"):
-        offered.append(Image(name, "1.35", {arch: [layer] for arch, layer in shell.items()}, {"Cmd": ["sh"], "Env": ["PATH=/bin"]}))
+        offered.append(
+            Image(name, "1.35", {arch: [layer] for arch, layer in shell.items()}, {"Cmd": ["sh"], "Env": ["PATH=/bin"]})
+        )
     offered.append(Image("lab/amd64-only", "1", {"amd64": [shell["amd64"]]}, {"Cmd": ["sh"], "Env": ["PATH=/bin"]}))
     sources = [*pause.values(), *busybox.values()]
     for one in (one for one in companions() if one.name in COMPANIONS):
@@ -36,7 +42,9 @@ def images():
         paths = {arch: one.path(arch) for arch in ARCHS}
         sources += paths.values()
         layers = {arch: [shell[arch], [program(entry, path)]] for arch, path in paths.items()}
-        offered.append(Image(name, prefix + one.version, layers, {"Entrypoint": [f"/{entry}"], "Env": ["PATH=/bin:/opt/bin"]}))
+        offered.append(
+            Image(name, prefix + one.version, layers, {"Entrypoint": [f"/{entry}"], "Env": ["PATH=/bin:/opt/bin"]})
+        )
     return offered, digest_of(sources)
 
 
@@ -48,7 +56,7 @@ COMPANIONS = {
 }
 
 
-def digest_of(paths):
+def digest_of(paths: Iterable[str]) -> str:
     digest = hashlib.sha256(str(RECIPE).encode())
     for path in paths:
         facts = os.stat(path)
@@ -56,7 +64,7 @@ def digest_of(paths):
     return digest.hexdigest()[:12]
 
 
-def pause_program(arch):
+def pause_program(arch: str) -> str:
     path = cache("upstream", f"pause-{arch}")
     if not os.path.exists(path):
         need(COMPILERS[arch], f"gcc{'-aarch64-linux-gnu' if arch == 'arm64' else ''}")
@@ -65,7 +73,7 @@ def pause_program(arch):
     return path
 
 
-def busybox_program(arch):
+def busybox_program(arch: str) -> str:
     path = cache("upstream", f"busybox-{arch}", "bin/busybox")
     if not os.path.exists(path):
         (package,) = debian.Apt(arch).download(cache("upstream", "debs", arch), "busybox-static")
@@ -73,11 +81,13 @@ def busybox_program(arch):
     return path
 
 
-def busybox_layer(path, native):
+def busybox_layer(path: str, native: str) -> Layer:
     """busybox with a link for each of its commands; the amd64 one of the same version tells their names."""
     names = subprocess.run([native, "--list"], capture_output=True, text=True, check=True).stdout.split()
     return [
         *(folder(name) for name in ("bin", "etc", "root", "tmp", "var", "opt", "opt/bin")),
-        program("bin/busybox", path), *(link(f"bin/{name}", "busybox") for name in names if name != "busybox"),
-        text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"), text("etc/group", "root:x:0:\n"),
+        program("bin/busybox", path),
+        *(link(f"bin/{name}", "busybox") for name in names if name != "busybox"),
+        text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+        text("etc/group", "root:x:0:\n"),
     ]

@@ -8,15 +8,22 @@ import subprocess
 import tempfile
 import time
 import urllib.parse
+from typing import NamedTuple
 
 from .. import rootfs
 from ..process import LabError, need, run, say
-from ..settings import cache
+from ..settings import Lab, cache
 from . import catalogue
-from .images import INDEX, MANIFEST, sha256
+from .images import INDEX, MANIFEST, Image, sha256
 
 
-def storage():
+class Answer(NamedTuple):
+    status: int
+    location: str | None
+    text: bytes
+
+
+def storage() -> str:
     """The filled storage that every lab's registry starts from."""
     with rootfs.locked("upstream-registry"):
         images, digest = catalogue.images()
@@ -31,21 +38,21 @@ def storage():
     return path
 
 
-def configuration(folder, address):
+def configuration(folder: str, address: str) -> str:
     return (
         "version: 0.1\nlog: {level: warn}\n"
         f"storage: {{filesystem: {{rootdirectory: {folder}}}, delete: {{enabled: true}}}}\n"
-        f"http: {{addr: \"{address}\"}}\n"
+        f'http: {{addr: "{address}"}}\n'
     )
 
 
 class temporary:
     """A registry over a folder, on a free port of the loopback, for as long as a `with` lasts."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def __enter__(self):
+    def __enter__(self) -> str:
         need("docker-registry", "docker-registry")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -53,17 +60,22 @@ class temporary:
         self.config = tempfile.NamedTemporaryFile("w", suffix=".yml")
         self.config.write(configuration(self.folder, address))
         self.config.flush()
-        self.process = subprocess.Popen(["docker-registry", "serve", self.config.name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            ["docker-registry", "serve", self.config.name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         wait_for(address)
         return address
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.process.terminate()
         self.process.wait()
         self.config.close()
 
 
-def wait_for(address, patience=20):
+def wait_for(address: str, patience: float = 20) -> None:
     """Until something listens there."""
     host, _, port = address.rpartition(":")
     end = time.monotonic() + patience
@@ -76,7 +88,7 @@ def wait_for(address, patience=20):
     raise LabError(f"nothing listens on {address}", hint="see the logs in the lab's folder `upstream`")
 
 
-def push(address, image):
+def push(address: str, image: Image) -> None:
     """Blobs first, then what refers to them, then the tag."""
     connection = http.client.HTTPConnection(address, timeout=60)
     blobs, manifests, index = image.blobs_and_manifests()
@@ -84,28 +96,41 @@ def push(address, image):
         if request(connection, "HEAD", f"/v2/{image.name}/blobs/{digest}").status == 200:
             continue
         begun = request(connection, "POST", f"/v2/{image.name}/blobs/uploads/")
-        place = urllib.parse.urlsplit(begun.getheader("Location"))
+        place = urllib.parse.urlsplit(begun.location or "")
         put = request(connection, "PUT", f"{place.path}?{place.query}&digest={digest}", content, "application/octet-stream")
         expect(put, 201, f"blob of {image.name}")
     for manifest in manifests:
-        expect(request(connection, "PUT", f"/v2/{image.name}/manifests/{sha256(manifest)}", manifest, MANIFEST), 201, f"manifest of {image.name}")
-    expect(request(connection, "PUT", f"/v2/{image.name}/manifests/{image.tag}", index, INDEX), 201, f"index of {image.name}")
+        expect(
+            request(connection, "PUT", f"/v2/{image.name}/manifests/{sha256(manifest)}", manifest, MANIFEST),
+            201,
+            f"manifest of {image.name}",
+        )
+    expect(
+        request(connection, "PUT", f"/v2/{image.name}/manifests/{image.tag}", index, INDEX),
+        201,
+        f"index of {image.name}",
+    )
     connection.close()
 
 
-def request(connection, method, path, body=None, media_type=None):
+def request(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    media_type: str | None = None,
+) -> Answer:
     connection.request(method, path, body=body, headers={"Content-Type": media_type} if media_type else {})
     answer = connection.getresponse()
-    answer.text = answer.read()
-    return answer
+    return Answer(answer.status, answer.getheader("Location"), answer.read())
 
 
-def expect(answer, status, what):
+def expect(answer: Answer, status: int, what: str) -> None:
     if answer.status != status:
-        raise LabError(f"the registry answered {answer.status} to the {what}: {answer.text[:200]}")
+        raise LabError(f"the registry answered {answer.status} to the {what}: {answer.text[:200]!r}")
 
 
-def copy_for(lab):
+def copy_for(lab: Lab) -> str:
     """The lab's own copy; what its tests pushed stays until `down`."""
     folder = lab.path("upstream", "registry")
     if not os.path.isdir(folder):

@@ -22,7 +22,11 @@ import socket
 import threading
 import time
 import urllib.parse
+from collections.abc import Iterator, Mapping
+from email.message import Message
+from typing import Any, BinaryIO, TextIO
 
+Answer = tuple[int, dict[str, str], int, Iterator[bytes]]  # status, headers, length, body
 CHUNK = 64 << 10
 KIND = re.compile(r"(?P<name>slow|cut|503|429|404|hang|wrong|short|redirect)(?:-(?P<value>\d+k?))?(?:-x(?P<times>\d+))?")
 
@@ -30,10 +34,11 @@ KIND = re.compile(r"(?P<name>slow|cut|503|429|404|hang|wrong|short|redirect)(?:-
 class Seen:
     """How often each path was asked for."""
 
-    def __init__(self):
-        self.lock, self.requests = threading.Lock(), {}
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.requests: dict[str, dict[str, Any]] = {}
 
-    def count(self, path, headers):
+    def count(self, path: str, headers: Message) -> int:
         with self.lock:
             entry = self.requests.setdefault(path, {"count": 0, "headers": []})
             entry["count"] += 1
@@ -45,32 +50,39 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "lab"
     sys_version = ""
+    server: "Server"
 
-    def do_GET(self):
+    def do_GET(self) -> None:
         self.answer()
 
-    def do_HEAD(self):
+    def do_HEAD(self) -> None:
         self.answer()
 
-    def answer(self):
+    def answer(self) -> None:
         parts = urllib.parse.urlsplit(self.path)
         path = urllib.parse.unquote(parts.path)
         if path == "/seen":
-            return self.tell(200, json.dumps(self.server.seen.requests.get(urllib.parse.unquote(parts.query), {"count": 0, "headers": []})).encode())
+            self.tell(
+                200,
+                json.dumps(
+                    self.server.seen.requests.get(urllib.parse.unquote(parts.query), {"count": 0, "headers": []})
+                ).encode(),
+            )
+            return
         count = self.server.seen.count(path, self.headers)
         fault, path = split_fault(path)
         if fault and fault["times"] and count > int(fault["times"]):
             fault = None
         if fault and self.refused(fault, path):
-            return None
+            return
         status, headers, length, body = self.registry(path) if path.startswith("/v2/") else self.file(path)
         if fault and fault["name"] == "wrong" and path.startswith("/v2/") and "/blobs/" not in path:
             fault = None  # a registry's lie is in what a digest names, not in its index
-        return self.send(fault, status, headers, length, body)
+        self.send(fault, status, headers, length, body)
 
     # -- failing at once ----------------------------------------------------------------------------------------------
 
-    def refused(self, fault, path):
+    def refused(self, fault: re.Match[str], path: str) -> bool:
         name, value = fault["name"], fault["value"]
         if name in ("503", "404"):
             self.tell(int(name), b"this is a fault of the lab\n")
@@ -85,9 +97,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return False
         return True
 
-    def tell(self, status, text, headers=()):
+    def tell(self, status: int, text: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
-        for key, value in dict(headers).items():
+        for key, value in (headers or {}).items():
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -96,7 +108,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     # -- what is asked for --------------------------------------------------------------------------------------------
 
-    def file(self, path):
+    def file(self, path: str) -> Answer:
         full = os.path.realpath(os.path.join(self.server.root, path.lstrip("/")))
         if os.path.isdir(full):
             names = sorted(name + ("/" if os.path.isdir(os.path.join(full, name)) else "") for name in os.listdir(full))
@@ -108,7 +120,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 404, {}, 0, iter([])
         facts = os.fstat(opened.fileno())
         tag = f'"{facts.st_size:x}-{facts.st_mtime_ns:x}"'
-        headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes", "ETag": tag, "Last-Modified": email.utils.formatdate(facts.st_mtime, usegmt=True)}
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Accept-Ranges": "bytes",
+            "ETag": tag,
+            "Last-Modified": email.utils.formatdate(facts.st_mtime, usegmt=True),
+        }
         if self.headers.get("If-None-Match") == tag:
             return 304, headers, 0, iter([])
         start, end, status = 0, facts.st_size, 200
@@ -121,22 +138,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
         opened.seek(start)
         return status, headers, end - start, chunks(opened, end - start)
 
-    def registry(self, path):
+    def registry(self, path: str) -> Answer:
         connection = http.client.HTTPConnection(self.server.registry, timeout=30)
-        passed = {key: ", ".join(self.headers.get_all(key)) for key in ("Accept", "Range", "If-Range", "If-None-Match") if key in self.headers}
+        passed = {
+            key: ", ".join(self.headers.get_all(key, []))
+            for key in ("Accept", "Range", "If-Range", "If-None-Match")
+            if key in self.headers
+        }
         query = urllib.parse.urlsplit(self.path).query
         try:
             connection.request(self.command, urllib.parse.quote(path) + (f"?{query}" if query else ""), headers=passed)
             answer = connection.getresponse()
         except OSError:
             return 502, {}, 0, iter([])
-        headers = {key: value for key, value in answer.getheaders() if key.lower() not in ("content-length", "connection", "transfer-encoding", "date")}
+        headers = {
+            key: value
+            for key, value in answer.getheaders()
+            if key.lower() not in ("content-length", "connection", "transfer-encoding", "date")
+        }
         length = int(answer.getheader("Content-Length") or 0)
         return answer.status, headers, length, chunks(answer, length)
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
-    def send(self, fault, status, headers, length, body):
+    def send(
+        self, fault: re.Match[str] | None, status: int, headers: dict[str, str], length: int, body: Iterator[bytes]
+    ) -> None:
         name, value = (fault["name"], fault["value"]) if fault else (None, None)
         self.send_response(status)
         for key, text in headers.items():
@@ -153,7 +180,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             chunk = chunk[: limit - sent]
             if name == "wrong" and sent == 0 and chunk:
                 chunk = chunk[:-1] + bytes([chunk[-1] ^ 1])
-            for piece in (chunk[at : at + rate // 10 + 1] for at in range(0, len(chunk), rate // 10 + 1)) if rate else [chunk]:
+            for piece in (
+                (chunk[at : at + rate // 10 + 1] for at in range(0, len(chunk), rate // 10 + 1)) if rate else [chunk]
+            ):
                 self.wfile.write(piece)
                 if rate:
                     time.sleep(len(piece) / rate)
@@ -166,23 +195,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if name == "cut":  # not an orderly end: the peer gets a reset
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
-    def log_message(self, form, *words):
+    def log_message(self, form: str, *words: object) -> None:
         self.server.log.write(f"{self.client_address[0]} {form % words}\n")
         self.server.log.flush()
 
 
-def split_fault(path):
+def split_fault(path: str) -> tuple[re.Match[str] | None, str]:
     """`/fault/KIND/rest` or `/v2/fault/KIND/rest` to the kind and the path without it."""
     found = re.match(r"(/v2)?/fault/([^/]+)(/.*)", path)
     kind = KIND.fullmatch(found[2]) if found else None
-    return (kind, (found[1] or "") + found[3]) if kind else (None, path)
+    return (kind, (found[1] or "") + found[3]) if found and kind else (None, path)
 
 
-def number(text):
+def number(text: str) -> int:
     return int(text[:-1]) * 1000 if text.endswith("k") else int(text)
 
 
-def chunks(source, length):
+def chunks(source: BinaryIO | http.client.HTTPResponse, length: int) -> Iterator[bytes]:
     with source:
         while length > 0:
             chunk = source.read(min(CHUNK, length))
@@ -195,12 +224,17 @@ def chunks(source, length):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+    root: str
+    registry: str
+    other: str
+    seen: Seen
+    log: TextIO
 
-    def handle_error(self, request, client_address):
+    def handle_error(self, request: object, client_address: object) -> None:
         pass  # a client that went away is nothing to report
 
 
-def serve(address, root, registry, other, log):
+def serve(address: str, root: str, registry: str, other: str, log: str) -> None:
     host, _, port = address.rpartition(":")
     server = Server((host, int(port)), Handler)
     server.root, server.registry, server.other, server.seen, server.log = root, registry, other, Seen(), open(log, "a")
@@ -212,6 +246,9 @@ if __name__ == "__main__":
     for name in ("address", "root", "registry", "other", "log"):
         parser.add_argument(f"--{name}", required=True)
     chosen = parser.parse_args()
-    servers = [threading.Thread(target=serve, args=(address, chosen.root, chosen.registry, chosen.other, chosen.log)) for address in (chosen.address, chosen.other)]
+    servers = [
+        threading.Thread(target=serve, args=(address, chosen.root, chosen.registry, chosen.other, chosen.log))
+        for address in (chosen.address, chosen.other)
+    ]
     for thread in servers:
         thread.start()
