@@ -3,6 +3,7 @@
 
 use crate::config::{self, Config, Hook};
 use crate::events::Event;
+use crate::paths;
 use crate::remote::{Command, Host, quote};
 use crate::run::{Outcome, Run, Step};
 use crate::store::ROOT;
@@ -48,7 +49,7 @@ impl Hooks<'_> {
         let environment = [
             ("EGGO_CLUSTER_ID", self.config.cluster_id.clone()),
             ("EGGO_CLUSTER_API_ENDPOINT", self.config.api.endpoint.to_string()),
-            ("EGGO_CLUSTER_CONFIG_DIR", crate::cluster::paths::KUBERNETES.to_string()),
+            ("EGGO_CLUSTER_CONFIG_DIR", paths::KUBERNETES.to_string()),
             ("EGGO_NODE_IP", host.ip.to_string()),
             ("EGGO_NODE_NAME", host.name.clone()),
             ("EGGO_NODE_ARCH", host.arch.to_string()),

@@ -1,12 +1,10 @@
 //! What the components are told: by version, by runtime, by the benchmark.
 
-use eggo_deploy::cluster::files::{
-    addons, containerd, coredns, daemon_json, kubelet, nginx, proxy, runtime, unit,
-};
+use eggo_deploy::cluster::files::{addons, coredns, kubelet, nginx, proxy, runtime, unit};
 use eggo_deploy::cluster::flags::{self, Scope};
 use eggo_deploy::cluster::probe::{Cgroup, Probe, Program};
-use eggo_deploy::cluster::version::Version;
 use eggo_deploy::config::{Component, Config, parse};
+use eggo_deploy::version::Version;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -212,7 +210,7 @@ fn containerd_s_settings_are_merged_key_by_key() {
                 [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]\nSystemdCgroup = false\nBinaryName = \"/x\"\n";
     probe.settings.insert("/etc/containerd/conf.d/mine.toml".into(), user.as_bytes().to_vec());
     probe.cni_bin_dirs = vec!["/opt/cni/bin".into()];
-    let files = containerd::files(&config, &probe).unwrap();
+    let files = runtime::files(&config, &probe, Version::new(1, 20, 0)).unwrap();
     let text = String::from_utf8(files[0].content.to_vec()).unwrap();
     let table: toml::Table = text.parse().unwrap();
     let cri = &table["plugins"]["io.containerd.grpc.v1.cri"];
@@ -235,7 +233,7 @@ fn containerd_s_settings_are_merged_key_by_key() {
         ]
     );
     probe.settings.insert("/etc/containerd/conf.d/bad.toml".into(), b"x = [".to_vec());
-    assert!(containerd::files(&config, &probe).is_err());
+    assert!(runtime::files(&config, &probe, Version::new(1, 20, 0)).is_err());
     probe.settings.remove("/etc/containerd/conf.d/bad.toml");
     // containerd 2 has other sections.
     for (version, folders) in [
@@ -244,17 +242,25 @@ fn containerd_s_settings_are_merged_key_by_key() {
     ] {
         let mut probe = probe.clone();
         probe.programs.get_mut("containerd").unwrap().version = Some(Version::new(version.0, version.1, 0));
-        let refused = containerd::files(&config, &probe).unwrap_err();
+        let refused = runtime::files(&config, &probe, Version::new(1, 20, 0)).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "`/etc/containerd/conf.d/mine.toml` has containerd's settings in version 2, and its containerd takes version 3"
         );
         probe.settings.clear();
-        let text =
-            String::from_utf8(containerd::files(&config, &probe).unwrap()[0].content.to_vec()).unwrap();
+        let text = String::from_utf8(
+            runtime::files(&config, &probe, Version::new(1, 20, 0)).unwrap()[0].content.to_vec(),
+        )
+        .unwrap();
         assert!(text.contains("version = 3") && text.contains("pinned_images"), "{text}");
         assert!(text.contains(folders), "{text}");
     }
+}
+
+fn docker(config: &Config, probe: &Probe) -> Option<String> {
+    let files = runtime::files(config, probe, Version::new(1, 20, 0)).ok()?;
+    assert_eq!(files[0].path, "/etc/docker/daemon.json");
+    String::from_utf8(files[0].content.to_vec()).ok()
 }
 
 #[test]
@@ -264,7 +270,7 @@ fn daemon_json_keeps_the_user_s_keys() {
     let path = "/etc/docker/daemon.json";
     let user = r#"{"default-runtime": "mine", "exec-opts": ["native.cgroupdriver=cgroupfs"], "registry-mirrors": ["https://b.example.com"]}"#;
     probe.settings.insert(path.into(), user.as_bytes().to_vec());
-    let first = daemon_json::docker(&config, &probe).unwrap();
+    let first = docker(&config, &probe).unwrap();
     let value: serde_json::Value = serde_json::from_str(&first).unwrap();
     assert_eq!(value["default-runtime"], "mine");
     assert_eq!(value["exec-opts"][0], "native.cgroupdriver=cgroupfs");
@@ -273,7 +279,7 @@ fn daemon_json_keeps_the_user_s_keys() {
     // The second time our own file lies there, and the user's beside it: the same comes out.
     probe.settings.insert(format!("/var/lib/eggo/kept/original{path}"), user.as_bytes().to_vec());
     probe.settings.insert(path.into(), first.clone().into_bytes());
-    assert_eq!(daemon_json::docker(&config, &probe).unwrap(), first);
+    assert_eq!(docker(&config, &probe).unwrap(), first);
     // Docker ended with 1.23.
     let error = runtime::files(&config, &probe, Version::new(1, 24, 0)).unwrap_err();
     assert_eq!(error.to_string(), "docker is a runtime for Kubernetes up to 1.23, and this is 1.24.0");
@@ -327,11 +333,10 @@ fn a_daemon_json_of_our_own_follows_the_config() {
     let mut probe = probe();
     let path = "/etc/docker/daemon.json";
     let one =
-        daemon_json::docker(&config("runtime: docker\nregistry-mirrors: [https://a.example.com]\n"), &probe)
-            .unwrap();
+        docker(&config("runtime: docker\nregistry-mirrors: [https://a.example.com]\n"), &probe).unwrap();
     probe.settings.insert(path.into(), one.into_bytes());
     probe.settings.insert(format!("/var/lib/eggo/kept/absent{path}"), Vec::new());
-    let two = daemon_json::docker(&config("runtime: docker\n"), &probe).unwrap();
+    let two = docker(&config("runtime: docker\n"), &probe).unwrap();
     assert!(!two.contains("a.example.com"), "{two}");
 }
 

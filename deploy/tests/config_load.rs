@@ -1,7 +1,7 @@
 //! deploy.yaml of every generation, the files that people really have, and hostile ones.
 
 use eggo_bundles::{Arch, Role};
-use eggo_deploy::config::{self, Choice, Component, DnsKind, ItemKind, RuntimeKind, Section};
+use eggo_deploy::config::{self, Choice, Component, DnsKind, ItemKind, Section};
 use eggo_errors::Report;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ fn the_second_generation_loads() {
     let loaded = load("second.yaml");
     assert_eq!(loaded.warnings.list, []);
     let config = loaded.config;
-    assert_eq!(config.runtime.kind, RuntimeKind::Isulad);
+    assert_eq!(config.runtime.kind.name, "iSulad");
     assert_eq!(config.api.endpoint.to_string(), "api.example.org:6443");
     assert_eq!(config.api.endpoint.ip(), None);
     assert_eq!(config.with_role(Role::Etcd).count(), 1);

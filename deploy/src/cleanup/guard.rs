@@ -3,18 +3,21 @@
 
 use crate::cluster::{kubectl, paths};
 use crate::journal::{Entry, Undo};
+use crate::runtimes::RuntimeKind;
 use crate::store::ROOT;
 use eggo_errors::Report;
 use std::path::{Path, PathBuf};
 
 /// Folders that go as a whole when a node is cleaned up.
-const REMOVED: [&str; 6] =
-    [ROOT, kubectl::FOLDER, paths::KUBERNETES, paths::ETCD_DATA, "/var/lib/kubelet", "/var/lib/containerd"];
+fn removed() -> impl Iterator<Item = &'static str> {
+    let ours = [ROOT, kubectl::FOLDER, paths::KUBERNETES, paths::ETCD_DATA, "/var/lib/kubelet"];
+    ours.into_iter().chain(RuntimeKind::all().map(|kind| kind.data))
+}
 
 /// The folder that a cleanup would remove with `state` in it, if this machine were a node.
 pub fn removed_folder(state: &Path) -> Option<&'static str> {
     let real = real(state);
-    REMOVED.into_iter().find(|folder| real.starts_with(folder))
+    removed().find(|folder| real.starts_with(folder))
 }
 
 /// Refuses a journal that would remove `state` from under us. `entries` are those of this machine.

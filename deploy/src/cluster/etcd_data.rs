@@ -1,11 +1,11 @@
 //! etcd's data: snapshots onto the control machine, and back.
 
 use super::context::{Cluster, Node};
-use super::deploy::etcd::{LOCAL, etcdctl, members};
+use super::deploy::etcd::{ETCDCTL, LOCAL, asking, members};
 use super::flags::peer_url;
 use super::paths;
 use crate::events::Event;
-use crate::remote::{Command, quote};
+use crate::remote::{Command, Script};
 use crate::state;
 use bytes::Bytes;
 use eggo_bundles::{Digest, Role};
@@ -72,10 +72,8 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let path = folder.join(format!("etcd-{time}-{why}.db"));
 
-    let save = format!(
-        "umask 077; mkdir -p /var/lib/eggo; rm -f {SNAPSHOT}\n{} snapshot save {SNAPSHOT} >/dev/null 2>&1 || exit 1\nsha256sum {SNAPSHOT}",
-        etcdctl(LOCAL).replace("--command-timeout=5s", "--command-timeout=300s")
-    );
+    let save = Script::new([ETCDCTL, include_str!("etcd_data/save.sh")]).set("SNAPSHOT", SNAPSHOT);
+    let save = asking(save, LOCAL, "300s");
     let output = node.remote.run(Command::sh("take a snapshot of etcd", save).timeout(LIMIT)).await?;
     let digest: Digest = output
         .text()
@@ -90,7 +88,8 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
         tempfile::Builder::new().prefix(".new-").tempfile_in(&folder).map_err(|error| io(&folder, error))?;
     let mut file = new.reopen().map_err(|error| io(new.path(), error))?;
     let (sender, mut pieces) = mpsc::channel::<Bytes>(16);
-    let fetch = Command::sh("fetch the snapshot", format!("cat {SNAPSHOT}; rm -f {SNAPSHOT}"));
+    let fetch = Script::new([include_str!("etcd_data/fetch.sh")]).set("SNAPSHOT", SNAPSHOT);
+    let fetch = Command::sh("fetch the snapshot", fetch);
     let fetching = node.remote.run(fetch.secret().once().timeout(LIMIT).stdout_to(sender));
     // It owns the receiver: once it has failed, the node is not left waiting for somebody who takes more.
     let writing = async move {
@@ -131,20 +130,14 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
         let list = list.clone();
         let token = cluster.config.etcd.token.clone();
         Box::pin(async move {
-            let script = format!(
-                "umask 077; mkdir -p /var/lib/eggo; cat > {SNAPSHOT}\n\
-                 [ \"$(sha256sum < {SNAPSHOT} | cut -d' ' -f1)\" = {digest} ] || {{ echo 'the snapshot was damaged on its way' >&2; exit 1; }}\n\
-                 rm -rf {data}.new\n\
-                 if command -v etcdutl >/dev/null; then r=etcdutl; else r=etcdctl; fi\n\
-                 ETCDCTL_API=3 $r snapshot restore {SNAPSHOT} --name={name} --initial-cluster={list} \
-                 --initial-cluster-token={token} --initial-advertise-peer-urls={url} --data-dir={data}.new >/dev/null\n\
-                 rm -f {SNAPSHOT}",
-                data = paths::ETCD_DATA,
-                name = quote(&node.host.name),
-                list = quote(&list),
-                token = quote(&token),
-                url = quote(&peer_url(&node.host)),
-            );
+            let script = Script::new([include_str!("etcd_data/unpack.sh")])
+                .set("SNAPSHOT", SNAPSHOT)
+                .set("DIGEST", digest.to_string())
+                .set("DATA", paths::ETCD_DATA)
+                .arg(format!("--name={}", node.host.name))
+                .arg(format!("--initial-cluster={list}"))
+                .arg(format!("--initial-cluster-token={token}"))
+                .arg(format!("--initial-advertise-peer-urls={}", peer_url(&node.host)));
             let (sender, pieces) = mpsc::channel(16);
             let command = Command::sh("unpack the snapshot", script).stream(pieces).timeout(LIMIT);
             let (read, unpacked) = futures::join!(send(snapshot, sender), node.remote.run(command));
@@ -160,18 +153,13 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
     let masters = cluster.with_role(Role::Master);
     everywhere(&masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
     everywhere(&etcds, "stop etcd", "systemctl stop etcd").await?;
-    // Whatever was cut off in between: what stands beside it is the data from before the first attempt.
-    let swap = format!(
-        "d={}; if [ -d $d.new ]; then if [ -e $d.restoring ]; then rm -rf $d.abandoned; [ ! -d $d ] || mv $d $d.abandoned; elif [ -d $d ]; then rm -rf $d.before-restore\n\
-         mv $d $d.before-restore; fi; : > $d.restoring; mv $d.new $d; fi\n\
-         [ -d $d ] || exit 1; systemctl start --no-block etcd",
-        paths::ETCD_DATA
-    );
-    everywhere(&etcds, "put the snapshot in place", &swap).await?;
+    let swap = Script::new([include_str!("etcd_data/swap.sh")]).set("DATA", paths::ETCD_DATA);
+    everywhere(&etcds, "put the snapshot in place", swap).await?;
     for node in &etcds {
         members(node).await?;
     }
-    everywhere(&etcds, "end the restore", &format!("rm -f {}.restoring", paths::ETCD_DATA)).await?;
+    let end = Script::new([include_str!("etcd_data/end.sh")]).set("DATA", paths::ETCD_DATA);
+    everywhere(&etcds, "end the restore", end).await?;
     everywhere(&masters, "start the apiserver", "systemctl start kube-apiserver").await?;
     // What the others remember of the API is from another time.
     let forget = "systemctl restart kube-controller-manager kube-scheduler";
@@ -190,8 +178,9 @@ async fn send(path: &Path, pieces: mpsc::Sender<Bytes>) -> io::Result<()> {
     }
 }
 
-async fn everywhere(nodes: &[&Node], title: &str, script: &str) -> Result<(), Report> {
-    let jobs = nodes.iter().map(|node| node.remote.run(Command::sh(title, script)));
+async fn everywhere(nodes: &[&Node], title: &str, script: impl Into<String>) -> Result<(), Report> {
+    let script = script.into();
+    let jobs = nodes.iter().map(|node| node.remote.run(Command::sh(title, script.clone())));
     futures::future::try_join_all(jobs.collect::<Vec<_>>()).await?;
     Ok(())
 }

@@ -13,6 +13,9 @@ use zeroize::Zeroizing;
 /// commands. It goes with the node's mark.
 pub const FOLDER: &str = "/run/eggo";
 
+/// `repeat LIMIT COMMAND…`, for a script.
+pub const REPEAT: &str = include_str!("repeat.sh");
+
 pub struct Kubectl<'a> {
     host: &'a dyn Host,
     program: &'a str,

@@ -13,13 +13,12 @@ pub mod etcd_data;
 pub mod files;
 pub mod flags;
 pub mod kubectl;
-pub mod paths;
 pub mod phases;
 pub mod probe;
 pub mod service;
 pub mod status;
 pub mod upgrade;
-pub mod version;
 pub mod yaml;
 
+pub use crate::paths;
 pub use context::{Cluster, Node, Shelf};

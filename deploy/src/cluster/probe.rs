@@ -2,11 +2,12 @@
 //! places of modules, and the user's own settings. One script, one round trip.
 
 use super::paths;
-use super::version::Version;
 use crate::config::Config;
-use crate::facts::PROGRAMS;
+use crate::facts::programs;
 use crate::pki::Certificate;
-use crate::remote::{Command, KEPT, quote};
+use crate::remote::{Command, KEPT, Script};
+use crate::runtimes::{Reads, RuntimeKind};
+use crate::version::Version;
 use base64::Engine as _;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,47 +48,25 @@ pub enum Cgroup {
 
 /// The script; its output goes to [`Probe::parse`].
 pub fn command(config: &Config) -> Command {
-    let mut script = String::from("PATH=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin\n");
-    for name in PROGRAMS {
-        // kubectl would ask a server; its version is never needed.
-        let version = match name {
-            "kubectl" => ":",
-            "etcdctl" => "\"$p\" version",
-            "coredns" => "\"$p\" -version",
-            _ => "\"$p\" --version",
-        };
-        script.push_str(&format!(
-            "if p=$(command -v {name}); then echo \"program {name} $p $({version} 2>/dev/null </dev/null | tr '\\n' ' ')\"; fi\n"
-        ));
+    let words = |words: Vec<&str>| words.join(" ");
+    let runtimes = || RuntimeKind::all();
+    let (mut shared, mut settings) = (Vec::new(), Vec::new());
+    for reads in runtimes().flat_map(|kind| kind.reads.to_vec()) {
+        match reads {
+            Reads::Shared(path) => shared.push(path),
+            Reads::Folder(folder, end) => settings.push(format!("{folder}/*{end}")),
+        }
     }
-    script.push_str(
-        "if p=$(command -v nginx); then echo \"program nginx $p $(\"$p\" -v 2>&1)\"; fi\n\
-         [ -e /sys/fs/cgroup/cgroup.controllers ] && echo 'cgroup 2' || echo 'cgroup 1'\n\
-         for u in containerd docker isulad nginx etcd; do for d in /usr/lib /lib; do\n\
-           [ -e $d/systemd/system/$u.service ] && echo \"unit $u\"; done; done\n\
-         [ -e /run/systemd/resolve/resolv.conf ] && echo resolved\n\
-         cat /etc/resolv.conf /run/systemd/resolve/resolv.conf 2>/dev/null | grep -q '^nameserver' && echo name-servers\n\
-         for m in /usr/lib/nginx/modules /usr/lib64/nginx/modules /usr/share/nginx/modules; do\n\
-           [ -e $m/ngx_stream_module.so ] && echo \"stream $m/ngx_stream_module.so\"; done\n",
-    );
-    for folder in &config.network.cni_bin_dirs {
-        let folder = quote(folder);
-        script.push_str(&format!("[ -n \"$(ls -A {folder} 2>/dev/null)\" ] && echo cni {folder}\n"));
-    }
-    script.push_str(&format!(
-        "for f in {CONTAINERD_USER}/*.toml; do [ -f \"$f\" ] && echo \"settings $f $(base64 -w0 <\"$f\")\"; done\n\
-         for f in {DOCKER} {ISULAD}; do for g in \"$f\" \"{KEPT}/original$f\" \"{KEPT}/absent$f\"; do\n\
-           [ -f \"$g\" ] && echo \"settings $g $(base64 -w0 <\"$g\")\"; done; done\n\
-         [ -d {ETCD_DATA}/member ] && echo etcd-data\n\
-         [ -s {KUBELET} ] && [ -s {KUBELET_CLIENT} ] && echo \"kubelet-certificate $(awk '/BEGIN CERT/,/END CERT/' {KUBELET_CLIENT} | base64 -w0)\"\n\
-         true\n",
-        CONTAINERD_USER = paths::CONTAINERD_USER,
-        DOCKER = paths::DOCKER,
-        ISULAD = paths::ISULAD,
-        ETCD_DATA = paths::ETCD_DATA,
-        KUBELET = paths::KUBELET,
-        KUBELET_CLIENT = paths::KUBELET_CLIENT,
-    ));
+    let script = Script::new([include_str!("probe.sh")])
+        .set("PROGRAMS", words(programs().into_iter().chain(["nginx"]).collect()))
+        .set("UNITS", words(runtimes().map(|kind| kind.service).chain(["nginx", "etcd"]).collect()))
+        .set("SHARED", words(shared))
+        .set("SETTINGS", settings.join(" "))
+        .set("KEPT", KEPT)
+        .set("ETCD_DATA", paths::ETCD_DATA)
+        .set("KUBELET", paths::KUBELET)
+        .set("KUBELET_CLIENT", paths::KUBELET_CLIENT)
+        .args(&config.network.cni_bin_dirs);
     Command::sh("look at the installed programs", script)
 }
 

@@ -7,7 +7,7 @@
 use super::context::Node;
 use super::paths;
 use crate::journal::Undo;
-use crate::remote::{Command, RemoteFile, Written, quote};
+use crate::remote::{Command, RemoteFile, Script, Written};
 use crate::run::{Outcome, Run, Step};
 use eggo_bundles::digest::Hasher;
 use eggo_errors::Report;
@@ -31,10 +31,10 @@ pub struct Service {
     pub depends: String,
     /// It reads its files anew without stopping.
     pub reloads: bool,
-    /// Shell that runs before the start.
-    pub before: String,
-    /// Shell that succeeds once the service works; it is repeated until then.
-    pub works: Option<String>,
+    /// Runs before the start.
+    pub before: Option<Script>,
+    /// Succeeds once the service works; it is repeated until then.
+    pub works: Option<Script>,
     pub limit: Duration,
     /// Taken back on cleanup, besides the files and the unit.
     pub undo: Vec<Undo>,
@@ -48,7 +48,7 @@ impl Service {
             files: Vec::new(),
             depends: String::new(),
             reloads: false,
-            before: String::new(),
+            before: None,
             works: None,
             limit: Duration::from_secs(120),
             undo: Vec::new(),
@@ -74,7 +74,11 @@ impl Service {
             .always();
         let work = || async move {
             let written = node.remote.write_files(files).await?;
-            let script = start(name, &fingerprint, reloads, &before, works.as_deref(), limit);
+            let optional = |script: Option<Script>| script.map_or(String::new(), String::from);
+            let script = start(&stamp(name), name, &fingerprint, reloads)
+                .set("BEFORE", optional(before))
+                .set("WORKS", optional(works))
+                .set("LIMIT", limit.as_secs().to_string());
             let command =
                 Command::sh(format!("start {name}"), script).timeout(limit + Duration::from_secs(240));
             let output = node.remote.run(command).await?;
@@ -85,49 +89,19 @@ impl Service {
     }
 }
 
-fn start(
-    name: &str,
-    fingerprint: &str,
-    reloads: bool,
-    before: &str,
-    works: Option<&str>,
-    limit: Duration,
-) -> String {
-    let stamp = quote(&stamp(name));
-    let wait = match works {
-        Some(check) => format!(
-            "end=$(( $(date +%s) + {} ))\nuntil out=$( {{ {check}; }} 2>&1 ); do\n\
-             [ $(date +%s) -lt $end ] || {{ echo \"$out\" >&2; last; }}\n\
-             [ $(systemctl show -p NRestarts --value {name}) -lt {ENDS} ] || {{ echo \"{name} ends again and again\" >&2; last; }}\n\
-             sleep 0.2; done\n",
-            limit.as_secs()
-        ),
-        None => String::new(),
-    };
-    // A changed unit or program takes a restart, and so does a service that is not running.
-    let again = match reloads {
-        true => format!(
-            "if [ \"$stale\" = no ] && systemctl -q is-active {name}; then systemctl reload {name}; else systemctl restart {name}; fi"
-        ),
-        false => format!("systemctl restart {name}"),
-    };
-    // The stamp knows versions; another build of the same one shows in a process whose program was replaced.
-    // A path that is not there is no program of this node, but the emulator of another arch.
-    let stale = format!(
-        "stale=$(systemctl show -p NeedDaemonReload --value {name})\n\
-         program=$(readlink /proc/$(systemctl show -p MainPID --value {name})/exe 2>/dev/null || :)\n\
-         case $program in *' (deleted)') if [ -e \"${{program% (deleted)}}\" ]; then stale=yes; fi ;; esac\n"
-    );
-    // What a service says when it fails is the reason that people look for.
-    format!(
-        "last() {{ journalctl -u {name} -n 8 --no-pager -o cat >&2 2>/dev/null; exit 1; }}\n{stale}\
-         if [ \"$stale\" = no ] && [ \"$(cat {stamp} 2>/dev/null)\" = {fingerprint} ] && \
-         systemctl -q is-active {name} && systemctl -q is-enabled {name}; then exit 0; fi\n{before}\n\
-         systemctl daemon-reload; systemctl -q unmask {name} 2>/dev/null || :; systemctl -q enable {name}\n\
-         systemctl reset-failed {name} 2>/dev/null || :\n\
-         rm -f {stamp}; {again} || last\n{wait}\
-         mkdir -p {STAMPS}; echo {fingerprint} > {stamp}; echo started\n"
-    )
+/// Still without its limit, and the scripts before and after.
+fn start(stamp: &str, name: &str, fingerprint: &str, reloads: bool) -> Script {
+    Script::new([include_str!("service.sh")])
+        .set("NAME", name)
+        .set("FINGERPRINT", fingerprint)
+        .set("STAMP", stamp)
+        .set("RELOADS", if reloads { "yes" } else { "no" })
+        .set("ENDS", ENDS.to_string())
+}
+
+/// A folder that only root may read, made before a start.
+pub fn make_folder(path: &str) -> Script {
+    Script::new([include_str!("make_folder.sh")]).arg(path)
 }
 
 fn fingerprint(files: &[RemoteFile], depends: &str) -> String {
@@ -149,13 +123,14 @@ mod tests {
 
     /// The script with a systemd that runs `process` and says `reload` of its unit; what it was told to do.
     fn told(folder: &Path, process: &Child, reload: &str) -> String {
-        let script = start("nginx", "f", true, "", None, Duration::from_secs(1));
+        let stamp = folder.join("nginx").display().to_string();
+        let script = start(&stamp, "nginx", "f", true).set("BEFORE", "").set("WORKS", "").set("LIMIT", "1");
         let systemctl = format!(
             "systemctl() {{ case \"$*\" in *MainPID*) echo {} ;; *NeedDaemonReload*) echo {reload} ;; \
              restart* | reload*) echo \"$1\" ;; esac; }}\n",
             process.id()
         );
-        let script = format!("set -eu\n{systemctl}{script}").replace(STAMPS, folder.to_str().unwrap());
+        let script = format!("set -eu\n{systemctl}{script}");
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()

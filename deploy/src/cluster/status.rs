@@ -4,7 +4,6 @@
 use super::certs::{self, WARN_DAYS};
 use super::context::{Cluster, Node};
 use super::deploy::etcd::{is_healthy, members};
-use super::files::runtime;
 use super::flags::{client_url, peer_url};
 use crate::config::DnsKind;
 use crate::remote::{Command, RemoteError, words};
@@ -107,7 +106,7 @@ pub fn components(cluster: &Cluster, node: &Node) -> Vec<&'static str> {
         }
     }
     if node.host.has(Role::Worker) {
-        names.extend([runtime::service(config.runtime.kind), "kubelet", "kube-proxy"]);
+        names.extend([config.runtime.kind.service, "kubelet", "kube-proxy"]);
     }
     names
 }

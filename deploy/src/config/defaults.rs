@@ -19,6 +19,6 @@ pub const COREDNS_VERSION: &str = "1.8.4";
 pub const COREDNS_REPLICAS: u32 = 2;
 pub const API_TIMEOUT: Duration = Duration::from_secs(120);
 pub const PAUSE_IMAGE: &str = "k8s.gcr.io/pause:3.2";
-pub const CNI_BIN_DIR: &str = "/opt/cni/bin";
+pub use crate::runtimes::CNI_BIN_DIR;
 pub const ETCD_TOKEN: &str = "etcd-cluster";
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);

@@ -2,8 +2,8 @@
 
 use super::install::ROLE_KEYS;
 use super::model::{Component, Port, Protocol};
+use super::proxy;
 use super::warnings::Warnings;
-use crate::cluster::files::proxy;
 use eggo_bundles::Role;
 use eggo_yaml::Fields;
 use std::collections::BTreeMap;

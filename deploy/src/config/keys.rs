@@ -223,12 +223,7 @@ pub const KEYS: &[Key] = &[
         Some("/opt/cni/bin"),
         "Where CNI programs lie: one folder or several, with commas",
     ),
-    key(
-        "runtime",
-        Shape::Words(&["docker", "iSulad", "isulad", "containerd"]),
-        Some("docker"),
-        "The container runtime",
-    ),
+    key("runtime", Shape::Words(crate::runtimes::WORDS), Some("docker"), "The container runtime"),
     key("runtime-endpoint", Shape::Text, None, "Its socket: `unix:///PATH`; else its usual one"),
     key(
         "runtime-settings",

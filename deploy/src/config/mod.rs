@@ -17,6 +17,7 @@ mod load;
 mod model;
 mod names;
 mod networks;
+pub mod proxy;
 mod runtime;
 mod secret;
 mod template;
@@ -28,8 +29,7 @@ pub use keys::KEYS;
 pub use load::{LoadError, Loaded, load, parse};
 pub use model::{
     Addon, ApiServer, Choice, Component, Config, Content, Dns, DnsKind, Etcd, ExternalEtcd, Hook, Host, Item,
-    ItemKind, Login, Network, Port, Protocol, Runtime, RuntimeKind, RuntimeSettings, Sans, Schedule, Section,
-    Service,
+    ItemKind, Login, Network, Port, Protocol, Sans, Schedule, Section, Service,
 };
 pub use secret::Secret;
 pub use template::{BadHostWord, HostWord, Template};

@@ -2,6 +2,7 @@
 //! folder can keep it.
 
 use super::{Cidr, Endpoint, Secret};
+use crate::runtimes;
 use eggo_bundles::{Arch, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ pub struct Config {
     pub network: Network,
     pub api: ApiServer,
     pub etcd: Etcd,
-    pub runtime: Runtime,
+    pub runtime: runtimes::Chosen,
     /// Kubelets get serving certificates from the cluster's CA.
     pub kubelet_serving: bool,
     /// Flags without their dashes, per component.
@@ -130,35 +131,6 @@ pub struct ExternalEtcd {
     pub ca: PathBuf,
     pub cert: PathBuf,
     pub key: PathBuf,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Runtime {
-    pub kind: RuntimeKind,
-    /// Given, or the runtime's usual socket: `unix:///…`.
-    pub endpoint: String,
-    pub pause_image: String,
-    pub registry_mirrors: Vec<String>,
-    pub insecure_registries: Vec<String>,
-    /// The user's own settings, merged into the runtime's configuration.
-    pub settings: Option<RuntimeSettings>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuntimeKind {
-    Docker,
-    Isulad,
-    Containerd,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuntimeSettings {
-    /// Keys of daemon.json, for docker and iSulad.
-    Json(serde_json::Map<String, serde_json::Value>),
-    /// A piece of config.toml, which containerd imports.
-    Toml(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -311,27 +283,6 @@ impl Host {
     }
 }
 
-impl RuntimeKind {
-    pub const ALL: [RuntimeKind; 3] = [RuntimeKind::Docker, RuntimeKind::Isulad, RuntimeKind::Containerd];
-
-    /// deploy.yaml's spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RuntimeKind::Docker => "docker",
-            RuntimeKind::Isulad => "iSulad",
-            RuntimeKind::Containerd => "containerd",
-        }
-    }
-
-    pub fn default_endpoint(self) -> &'static str {
-        match self {
-            RuntimeKind::Docker => "unix:///var/run/docker.sock",
-            RuntimeKind::Isulad => "unix:///var/run/isulad.sock",
-            RuntimeKind::Containerd => "unix:///run/containerd/containerd.sock",
-        }
-    }
-}
-
 impl Component {
     pub const ALL: [Component; 6] = [
         Component::Etcd,
@@ -444,7 +395,7 @@ macro_rules! words {
     )*};
 }
 
-words!(RuntimeKind, Component, Protocol, Schedule);
+words!(Component, Protocol, Schedule);
 
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,19 +1,20 @@
 //! The container runtime, and the user's own settings of it.
 
 use super::defaults;
-use super::model::{Runtime, RuntimeKind, RuntimeSettings};
 use super::warnings::Warnings;
+use crate::runtimes::{Chosen, Format, RuntimeKind, RuntimeSettings};
 use eggo_yaml::{Fields, Node};
 
-pub(super) fn read(top: &Fields<'_>, warnings: &Warnings) -> Runtime {
+pub(super) fn read(top: &Fields<'_>, warnings: &Warnings) -> Chosen {
     let kind = top.text("runtime").filter(|text| !text.is_empty()).and_then(|text| {
         let kind = text.parse::<RuntimeKind>().ok();
         if let (None, Some(node)) = (kind, top.node("runtime")) {
-            top.reader().at(node, format!("`runtime` is `{text}`, expected docker, iSulad or containerd"));
+            let known = RuntimeKind::names();
+            top.reader().at(node, format!("`runtime` is `{text}`, expected {known}"));
         }
         kind
     });
-    let kind = kind.unwrap_or(RuntimeKind::Docker);
+    let kind = kind.unwrap_or_default();
     let endpoint = top.text("runtime-endpoint").filter(|text| !text.is_empty());
     if let (Some(endpoint), Some(node)) = (&endpoint, top.node("runtime-endpoint")) {
         let path = endpoint.strip_prefix("unix://").unwrap_or(endpoint);
@@ -21,7 +22,7 @@ pub(super) fn read(top: &Fields<'_>, warnings: &Warnings) -> Runtime {
             let message = format!("`runtime-endpoint` is `{endpoint}`, expected unix:///PATH");
             top.reader().at(node, message);
         }
-        let other = RuntimeKind::ALL.into_iter().find(|other| *other != kind && usual_socket(*other, path));
+        let other = RuntimeKind::all().find(|other| *other != kind && usual_socket(*other, path));
         if let Some(other) = other {
             let message = format!("`runtime-endpoint` is {other}'s socket, but the runtime is {kind}");
             warnings.at(node, message);
@@ -30,10 +31,10 @@ pub(super) fn read(top: &Fields<'_>, warnings: &Warnings) -> Runtime {
     let endpoint = match endpoint {
         Some(endpoint) if endpoint.starts_with('/') => format!("unix://{endpoint}"),
         Some(endpoint) => endpoint,
-        None => kind.default_endpoint().to_string(),
+        None => kind.endpoint.to_string(),
     };
     let pause = top.text("pause-image").filter(|text| !text.is_empty());
-    Runtime {
+    Chosen {
         kind,
         endpoint,
         pause_image: pause.unwrap_or_else(|| defaults::PAUSE_IMAGE.to_string()),
@@ -44,28 +45,28 @@ pub(super) fn read(top: &Fields<'_>, warnings: &Warnings) -> Runtime {
 }
 
 fn usual_socket(kind: RuntimeKind, path: &str) -> bool {
-    let usual = kind.default_endpoint().trim_start_matches("unix://");
+    let usual = kind.endpoint.trim_start_matches("unix://");
     path.trim_start_matches("/var") == usual.trim_start_matches("/var")
 }
 
-/// `runtime-settings`: keys of daemon.json for docker and iSulad, a text of TOML for containerd.
+/// `runtime-settings`: in the format that the runtime takes.
 fn runtime_settings(top: &Fields<'_>, kind: RuntimeKind) -> Option<RuntimeSettings> {
     let node = top.node("runtime-settings")?;
-    match (kind, node.as_mapping(), node.as_str()) {
-        (RuntimeKind::Containerd, _, Some(text)) => Some(RuntimeSettings::Toml(text.to_string())),
-        (RuntimeKind::Docker | RuntimeKind::Isulad, Some(_), _) => match json(node) {
+    match (kind.settings, node.as_mapping(), node.as_str()) {
+        (Format::Toml, _, Some(text)) => Some(RuntimeSettings::Toml(text.to_string())),
+        (Format::Json, Some(_), _) => match json(node) {
             serde_json::Value::Object(map) => Some(RuntimeSettings::Json(map)),
             _ => None,
         },
-        (RuntimeKind::Containerd, ..) => {
+        (Format::Toml, ..) => {
             top.reader().at_hinted(
                 node,
-                "`runtime-settings` for containerd is a text in TOML",
+                format!("`runtime-settings` for {kind} is a text in TOML"),
                 "write `runtime-settings: |` and the settings indented below",
             );
             None
         }
-        _ => {
+        (Format::Json, ..) => {
             let message = format!("`runtime-settings` for {kind} is a mapping with keys of daemon.json");
             top.reader().at(node, message);
             None

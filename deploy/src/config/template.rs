@@ -1,7 +1,7 @@
 //! A first deploy.yaml, with comments, from a few words on the command line.
 
 use super::defaults;
-use super::model::RuntimeKind;
+use crate::runtimes::RuntimeKind;
 use eggo_bundles::Arch;
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
@@ -185,7 +185,7 @@ impl fmt::Display for Template {
              # apiserver-endpoint: api.example.org:6443\n\
              # apiserver-cert-sans: {{dnsnames: [], ips: []}}\n\
              \n\
-             # docker, iSulad or containerd.\n\
+             # {known}.\n\
              runtime: {runtime}\n\
              pause-image: {pause}\n\
              # registry-mirrors: []\n\
@@ -204,6 +204,7 @@ impl fmt::Display for Template {
              # instead: etcd, kubernetes-master, kubernetes-worker, container, network, image, dns, loadbalance,\n\
              # addition.\n\
              install:\n  package-source: {{type: bundle}}\n",
+            known = RuntimeKind::names(),
             service = defaults::SERVICE_CIDR,
             pods = defaults::POD_CIDR,
             pause = quoted(&self.pause_image),
@@ -238,7 +239,7 @@ mod tests {
             workers: Vec::new(),
             etcds: Vec::new(),
             load_balancer: None,
-            runtime: RuntimeKind::Containerd,
+            runtime: "containerd".parse().unwrap(),
             pause_image: defaults::PAUSE_IMAGE.into(),
             arch: Arch::Amd64,
         }

@@ -6,6 +6,7 @@ mod parse;
 pub use parse::parse;
 
 use crate::remote::{Command, Host, RemoteError, Script};
+use crate::runtimes::RuntimeKind;
 use crate::store;
 use eggo_bundles::Arch;
 use serde::{Deserialize, Serialize};
@@ -19,8 +20,8 @@ const SCRIPT: &str = include_str!("gather.sh");
 /// Kernel modules that a Kubernetes node uses.
 pub const MODULES: [&str; 5] = ["br_netfilter", "overlay", "nf_conntrack", "ip_tables", "ip_vs"];
 
-/// Programs whose presence decides something.
-pub const TOOLS: [&str; 30] = [
+/// Besides those of container runtimes.
+const TOOLS: [&str; 27] = [
     "tar",
     "sha256sum",
     "gzip",
@@ -35,9 +36,6 @@ pub const TOOLS: [&str; 30] = [
     "dnf",
     "yum",
     "nginx",
-    "ctr",
-    "docker",
-    "isula",
     "runc",
     "firewall-cmd",
     "ufw",
@@ -53,8 +51,8 @@ pub const TOOLS: [&str; 30] = [
     "grep",
 ];
 
-/// Programs of a cluster, which a bundle brings or a node has.
-pub const PROGRAMS: [&str; 12] = [
+/// Programs of a cluster, which a bundle brings or a node has, besides those of container runtimes.
+const PROGRAMS: [&str; 9] = [
     "etcd",
     "etcdctl",
     "kube-apiserver",
@@ -63,11 +61,19 @@ pub const PROGRAMS: [&str; 12] = [
     "kubectl",
     "kubelet",
     "kube-proxy",
-    "containerd",
-    "dockerd",
-    "isulad",
     "coredns",
 ];
+
+/// Programs whose presence decides something.
+pub fn tools() -> Vec<&'static str> {
+    let clients = RuntimeKind::all().map(|kind| kind.client);
+    TOOLS.into_iter().chain(clients).chain(programs()).collect()
+}
+
+/// Programs of a cluster, which a bundle brings or a node has.
+pub fn programs() -> Vec<&'static str> {
+    PROGRAMS.into_iter().chain(RuntimeKind::all().map(|kind| kind.program)).collect()
+}
 
 /// A node as it was found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -207,8 +213,7 @@ impl Facts {
 
 /// Asks a node for its facts.
 pub async fn gather(host: &dyn Host) -> Result<Facts, RemoteError> {
-    let tools = [&TOOLS[..], &PROGRAMS].concat().join(" ");
-    let script = Script::new([SCRIPT]).set("MODULES", MODULES.join(" ")).set("TOOLS", tools);
+    let script = Script::new([SCRIPT]).set("MODULES", MODULES.join(" ")).set("TOOLS", tools().join(" "));
     let before = now();
     let command = Command::sh("look at the node", script).timeout(Duration::from_secs(180));
     let output = host.run(command).await?;
@@ -225,7 +230,7 @@ fn now() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::SCRIPT;
-    use crate::cluster::paths::ETCD_DATA;
+    use crate::paths::ETCD_DATA;
 
     #[test]
     fn data_where_our_etcd_would_find_it_is_a_leftover() {

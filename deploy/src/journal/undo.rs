@@ -1,8 +1,8 @@
 //! How a change to a node is taken back. Each undo is a piece of shell that may run twice.
 
-use crate::config::RuntimeKind;
 use crate::facts::Manager;
 use crate::remote::{KEPT, quote, words};
+use crate::runtimes::RuntimeKind;
 use eggo_bundles::dst;
 use serde::{Deserialize, Serialize};
 
@@ -26,12 +26,6 @@ pub enum Undo {
     /// Anything else. Must hold no secret.
     Script { title: String, script: String },
 }
-
-/// `name` goes, and with the last name of an image the one that containerd gave it itself.
-const CONTAINERD_REMOVE: &str = r#"digest=$(ctr -n k8s.io images ls 2>/dev/null | awk -v name="$name" '$1 == name { print $3 }')
-ctr -n k8s.io images rm "$name" >/dev/null 2>&1 || :
-[ -z "$digest" ] || ctr -n k8s.io images ls | awk -v digest="$digest" '$3 == digest { if ($1 ~ /^sha256:/) own = own " " $1; else named = 1 }
-  END { if (!named) print own }' | xargs -r ctr -n k8s.io images rm >/dev/null 2>&1 || :"#;
 
 impl Undo {
     pub fn file(path: impl Into<String>) -> Self {
@@ -98,14 +92,7 @@ impl Undo {
                 )
             }
             Self::Packages { manager, names } => manager.remove(&words(names)),
-            Self::Images { runtime, names } => {
-                let names = words(names);
-                match runtime {
-                    RuntimeKind::Containerd => format!("for name in {names}; do {CONTAINERD_REMOVE}; done"),
-                    RuntimeKind::Docker => format!("docker image rm {names} >/dev/null 2>&1 || :"),
-                    RuntimeKind::Isulad => format!("isula rmi {names} >/dev/null 2>&1 || :"),
-                }
-            }
+            Self::Images { runtime, names } => runtime.call("remove_images").args(names).to_string(),
             Self::Script { script, .. } => script.clone(),
         }
     }

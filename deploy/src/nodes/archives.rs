@@ -1,13 +1,13 @@
 //! Image archives of eggo's tarballs, as `docker save` writes them: from the node's store straight
 //! into its container runtime. What is in them is asked of the archive itself, on the node.
 
-use super::images::{Listed, TIMEOUT, list_script};
+use super::images::{Listed, TIMEOUT};
 use super::{Node, Nodes};
-use crate::config::RuntimeKind;
 use crate::journal::Undo;
 use crate::plan::reference;
-use crate::remote::Command;
+use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
+use crate::runtimes::{Identity, RuntimeKind};
 use crate::store;
 use eggo_bundles::{Digest, Item};
 use eggo_errors::Report;
@@ -23,8 +23,7 @@ pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
 
 async fn load_one(all: &Nodes, node: &Node, item: &Item) -> Result<(), Report> {
     let (kind, path) = (all.config.runtime.kind, store::path(&item.sha256));
-    let look =
-        format!("tar -xO -f {path} manifest.json 2>/dev/null || :\necho; echo @@\n{}", list_script(kind));
+    let look = Script::new([kind.shell, include_str!("archive.sh")]).arg(&path);
     let answer = node.remote.run(Command::sh("look into an image archive", look)).await?.text();
     let (manifest, list) = answer.split_once("@@").unwrap_or((&answer, ""));
     let held = held(manifest);
@@ -36,12 +35,7 @@ async fn load_one(all: &Nodes, node: &Node, item: &Item) -> Result<(), Report> {
     if are_there(kind, &held, list, known) {
         return Ok(());
     }
-    let loader = match kind {
-        RuntimeKind::Containerd => "ctr -n k8s.io images import",
-        RuntimeKind::Docker => "docker load -q -i",
-        RuntimeKind::Isulad => "isula load -i",
-    };
-    let command = Command::sh("load images", format!("{loader} {path}")).timeout(TIMEOUT);
+    let command = Command::sh("load images", kind.call("load_archive").arg(path)).timeout(TIMEOUT);
     let work = || async {
         node.remote.run(command).await?;
         Ok(Outcome::Changed)
@@ -78,12 +72,12 @@ fn held(manifest: &str) -> Vec<Held> {
     images.collect()
 }
 
-/// Docker tells an image's content; of the others only names can be compared, and the journal must
-/// say that it was this archive that they came from.
+/// A runtime that lists images by their configuration reports their content; of the others only names can be compared,
+/// and the journal must say that it was this archive that they came from.
 fn are_there(kind: RuntimeKind, held: &[Held], list: &str, known: bool) -> bool {
     let listed = Listed::new(kind, list);
-    let is_there = |image: &Held| match (kind, image.config) {
-        (RuntimeKind::Docker, Some(config)) => listed.digest(&image.name) == Some(&config.oci()),
+    let is_there = |image: &Held| match (kind.images.identity, image.config) {
+        (Identity::Config, Some(config)) => listed.digest(&image.name) == Some(&config.oci()),
         _ => known && listed.digest(&image.name).is_some(),
     };
     if held.is_empty() { known } else { held.iter().all(is_there) }
@@ -92,6 +86,10 @@ fn are_there(kind: RuntimeKind, held: &[Held], list: &str, known: bool) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn kind(name: &str) -> RuntimeKind {
+        name.parse().unwrap()
+    }
 
     #[test]
     fn an_archive_is_loaded_unless_all_of_it_is_there() {
@@ -107,15 +105,15 @@ mod tests {
         let docker = format!("busybox:1.35 {}\nk8s.gcr.io/pause:3.2 {}\n", one.oci(), two.oci());
         let containerd = "docker.io/library/busybox:1.35 sha256:x\nk8s.gcr.io/pause:3.2 sha256:y\n";
         for (kind, list, known, there) in [
-            (RuntimeKind::Docker, docker.as_str(), false, true),
-            (RuntimeKind::Docker, &docker.replace(&two.oci(), &one.oci()), true, false),
-            (RuntimeKind::Docker, "", true, false),
-            (RuntimeKind::Containerd, containerd, true, true),
-            (RuntimeKind::Containerd, containerd, false, false),
-            (RuntimeKind::Containerd, "k8s.gcr.io/pause:3.2 sha256:y\n", true, false),
+            (kind("docker"), docker.as_str(), false, true),
+            (kind("docker"), &docker.replace(&two.oci(), &one.oci()), true, false),
+            (kind("docker"), "", true, false),
+            (kind("containerd"), containerd, true, true),
+            (kind("containerd"), containerd, false, false),
+            (kind("containerd"), "k8s.gcr.io/pause:3.2 sha256:y\n", true, false),
         ] {
             assert_eq!(are_there(kind, &held, list, known), there, "{kind} {list}");
         }
-        assert!(!are_there(RuntimeKind::Docker, &[], "", false));
+        assert!(!are_there(kind("docker"), &[], "", false));
     }
 }

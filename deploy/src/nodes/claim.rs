@@ -4,8 +4,9 @@
 use super::{Node, Nodes};
 use crate::cluster::kubectl;
 use crate::journal::{Record, Undo};
-use crate::remote::{Command, mounts, networks, quote, runtimes};
+use crate::remote::{Command, mounts, networks, quote};
 use crate::run::{Outcome, Step};
+use crate::runtimes::users;
 use crate::store::ROOT;
 use eggo_errors::Report;
 
@@ -35,7 +36,7 @@ pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
                 "umask 077; mkdir -p {ROOT}; cd {ROOT}\n{}\n{}\n{}\n\
                  echo {mark} > mark.new; mv mark.new mark; echo {cluster} > cluster.new; mv cluster.new cluster",
                 mounts::note(),
-                runtimes::note(),
+                users::note(),
                 networks::note()
             );
             node.remote.run(Command::sh("claim the node", script)).await?;

@@ -2,10 +2,10 @@
 //! runtime loads is put together on the node, so nothing is sent twice.
 
 use super::{Node, Nodes};
-use crate::config::RuntimeKind;
 use crate::journal::Undo;
-use crate::remote::Command;
+use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
+use crate::runtimes::{Identity, RuntimeKind};
 use crate::store::{self, ROOT};
 use eggo_bundles::layout::{Layout, Names, blob_path};
 use eggo_bundles::{Digest, Image};
@@ -23,7 +23,7 @@ pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
         return Ok(());
     }
     let kind = all.config.runtime.kind;
-    let look = Command::sh("list images", list_script(kind));
+    let look = Command::sh("list images", kind.call("list_images"));
     let absent = absent_images(kind, images, &node.remote.run(look).await?.text());
     if absent.is_empty() {
         return Ok(());
@@ -49,29 +49,14 @@ fn layout(node: &Node, images: &[&Arc<Image>]) -> Result<Layout, Report> {
         .map_err(|error| Report::new(error.to_string()))
 }
 
-/// One line per image: its name, and the digest by which the runtime knows it, where it says so.
-pub(super) fn list_script(kind: RuntimeKind) -> &'static str {
-    match kind {
-        RuntimeKind::Containerd => {
-            "ctr -n k8s.io images ls | while read -r name _ digest _; do echo \"$name $digest\"; done"
-        }
-        RuntimeKind::Docker => "docker image ls --no-trunc --format '{{.Repository}}:{{.Tag}} {{.ID}}'",
-        // Of old it prints names with their tags in one column, `REF`.
-        RuntimeKind::Isulad => {
-            "isula images | { read -r head _; while read -r name tag _; do \
-             if [ \"$head\" = REF ]; then echo \"$name\"; else echo \"$name:$tag\"; fi; done; }"
-        }
-    }
-}
-
 /// Which of `images` are not in the runtime's list, in name and content.
 pub fn absent_images<'a>(kind: RuntimeKind, images: &'a [Arc<Image>], list: &str) -> Vec<&'a Arc<Image>> {
     let listed = Listed::new(kind, list);
     let is_there = |image: &Image| {
-        let digest = match kind {
-            RuntimeKind::Containerd => image.manifest.oci(),
-            RuntimeKind::Docker => image.config.oci(),
-            RuntimeKind::Isulad => String::new(),
+        let digest = match kind.images.identity {
+            Identity::Manifest => image.manifest.oci(),
+            Identity::Config => image.config.oci(),
+            Identity::Name => String::new(),
         };
         let names = Names::of(&image.name);
         let name = names.tagged.or(names.digested).unwrap_or_else(|| image.name.clone());
@@ -101,29 +86,17 @@ impl Listed {
     }
 }
 
-/// Docker prints names of its own hub without the hub, and so does iSulad but for old ones.
+/// As the runtime prints it.
 fn known_as(kind: RuntimeKind, name: &str) -> &str {
-    match (kind, name.strip_prefix("docker.io/")) {
-        (RuntimeKind::Docker | RuntimeKind::Isulad, Some(short)) => {
-            short.strip_prefix("library/").unwrap_or(short)
-        }
-        _ => name,
+    match name.strip_prefix("docker.io/").filter(|_| kind.images.short_names) {
+        Some(short) => short.strip_prefix("library/").unwrap_or(short),
+        None => name,
     }
 }
 
 /// A folder with the lists and, as links into the store, the blobs; read as one archive.
 fn load_command(kind: RuntimeKind, layout: &Layout) -> Command {
-    let loader = match kind {
-        RuntimeKind::Containerd => "ctr -n k8s.io images import -",
-        RuntimeKind::Docker => "docker load",
-        RuntimeKind::Isulad => "cat > images.tar && isula load -i images.tar",
-    };
-    let script = format!(
-        "umask 077; work=$(mktemp -d {ROOT}/images.XXXXXX); trap 'rm -rf \"$work\"' EXIT; mkdir \"$work/files\"\n\
-         tar -x -C \"$work/files\" -f -; cd \"$work\"\n\
-         (tar -c -h -C files -f - . || : > failed) | ({loader})\n\
-         if [ -e failed ]; then echo 'not all blobs are in the store' >&2; exit 1; fi"
-    );
+    let script = Script::new([kind.shell, include_str!("load.sh")]).set("ROOT", ROOT);
     let mut archive = tar::Builder::new(Vec::new());
     let expect = "writing to memory does not fail";
     for (name, bytes) in &layout.files {
@@ -147,6 +120,10 @@ mod tests {
     use super::*;
     use eggo_bundles::Arch;
 
+    fn kind(name: &str) -> RuntimeKind {
+        name.parse().unwrap()
+    }
+
     fn image(name: &str) -> Arc<Image> {
         Arc::new(Image {
             name: name.into(),
@@ -164,7 +141,7 @@ mod tests {
     fn isulad_lists_names_in_one_column_or_two() {
         let listed = |table: &str| {
             let script =
-                format!("isula() {{ cat <<'END'\n{table}\nEND\n}}\n{}", list_script(RuntimeKind::Isulad));
+                format!("isula() {{ cat <<'END'\n{table}\nEND\n}}\n{}", kind("isulad").call("list_images"));
             let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
@@ -184,15 +161,15 @@ mod tests {
         let other = Digest::of(b"other").oci();
         let cases = [
             (
-                RuntimeKind::Containerd,
+                kind("containerd"),
                 format!("docker.io/library/nginx:1 {manifest}\nk8s.gcr.io/pause:3.2 {other}\n"),
                 1,
             ),
-            (RuntimeKind::Containerd, String::new(), 2),
-            (RuntimeKind::Docker, format!("nginx:1 {config}\nk8s.gcr.io/pause:3.2 {config}\n"), 0),
-            (RuntimeKind::Docker, format!("nginx:1 {other}\n"), 2),
-            (RuntimeKind::Isulad, "docker.io/library/nginx:1\n".into(), 1),
-            (RuntimeKind::Isulad, "nginx:1\nk8s.gcr.io/pause:3.2\n".into(), 0),
+            (kind("containerd"), String::new(), 2),
+            (kind("docker"), format!("nginx:1 {config}\nk8s.gcr.io/pause:3.2 {config}\n"), 0),
+            (kind("docker"), format!("nginx:1 {other}\n"), 2),
+            (kind("isulad"), "docker.io/library/nginx:1\n".into(), 1),
+            (kind("isulad"), "nginx:1\nk8s.gcr.io/pause:3.2\n".into(), 0),
         ];
         for (kind, list, count) in cases {
             assert_eq!(absent_images(kind, &images, &list).len(), count, "{kind} {list}");

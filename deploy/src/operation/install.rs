@@ -4,7 +4,6 @@ use super::whole::whole;
 use super::{Access, Surveyed, is_this_machine, survey, upgrade};
 use crate::cluster::context::{Cluster, Shelf};
 use crate::cluster::phases::HasCluster;
-use crate::cluster::version::Version;
 use crate::cluster::{self};
 use crate::config::{Addon, Config};
 use crate::content::Content;
@@ -19,6 +18,7 @@ use crate::preflight::{self, Candidate, Check, Circumstances, Finding, Heads, Le
 use crate::run::Run;
 use crate::state;
 use crate::stop::Stop;
+use crate::version::Version;
 use eggo_bundles::{Arch, Index, Item, Kind};
 use eggo_errors::Report;
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,11 +7,11 @@ use super::whole::whole;
 use crate::cluster;
 use crate::cluster::deploy::Work;
 use crate::cluster::upgrade::{self, Install};
-use crate::cluster::version::Version;
 use crate::events::{Event, Operation};
 use crate::journal::Journal;
 use crate::nodes::{self, Nodes};
 use crate::phases::{Selection, run_list};
+use crate::version::Version;
 use eggo_bundles::Index;
 use eggo_errors::Report;
 

@@ -1,7 +1,8 @@
 //! The programs that a node's roles run, as far as the plan does not bring them.
 
 use super::NodePlan;
-use crate::config::{Config, DnsKind, Host, RuntimeKind};
+use crate::config::{Config, DnsKind, Host};
+use crate::runtimes::RuntimeKind;
 use eggo_bundles::{Kind, Role};
 
 /// By their names: a package may well have the program inside, but nobody looks into it for a plan.
@@ -26,27 +27,23 @@ fn needed(config: &Config, host: &Host) -> Vec<&'static str> {
     }
     if host.has(Role::Worker) {
         programs.extend(["kubelet", "kube-proxy"]);
-        programs.push(match config.runtime.kind {
-            RuntimeKind::Containerd => "containerd",
-            RuntimeKind::Docker => "dockerd",
-            RuntimeKind::Isulad => "isulad",
-        });
+        programs.push(config.runtime.kind.program);
     }
     programs
 }
 
 fn brings(node: &NodePlan, program: &str) -> bool {
     // Words in the names of packages that have it; distributions cut Kubernetes into different ones.
+    let own = [program];
+    let runtime = RuntimeKind::all().find(|kind| kind.program == program);
     let words: &[&str] = match program {
-        "containerd" => &["containerd", "docker"],
-        "dockerd" => &["docker", "moby"],
         "kubectl" => &["kubectl", "kubernetes-client"],
         "kubelet" => &["kubelet", "kubernetes-node"],
         "kube-proxy" => &["kube-proxy", "kubernetes-node"],
         "kube-apiserver" => &["kube-apiserver", "kubernetes-master"],
         "kube-controller-manager" => &["kube-controller-manager", "kubernetes-master"],
         "kube-scheduler" => &["kube-scheduler", "kubernetes-master"],
-        program => &[program],
+        _ => runtime.map_or(&own, |kind| kind.packages),
     };
     let package = |name: &str| {
         let name = name.to_ascii_lowercase();

@@ -2,10 +2,10 @@
 //! store, what packages say that they take, files where they go, and images.
 
 use super::Heads;
-use crate::config::RuntimeKind;
 use crate::distribute::missing;
 use crate::facts::Facts;
 use crate::plan::NodePlan;
+use crate::runtimes::RuntimeKind;
 use crate::store::STORE;
 use eggo_bundles::{Item, Kind};
 use std::collections::BTreeMap;
@@ -38,11 +38,6 @@ pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind, heads: &Head
         }
     };
     add(STORE, missing.values().map(|missing| missing.size - missing.there).sum());
-    let images = match runtime {
-        RuntimeKind::Containerd => "/var/lib/containerd",
-        RuntimeKind::Docker => "/var/lib/docker",
-        RuntimeKind::Isulad => "/var/lib/isulad",
-    };
     for wanted in &plan.items {
         let item = &wanted.item;
         // What lies in the store has probably been put in its place too; packages can be asked for.
@@ -51,7 +46,7 @@ pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind, heads: &Head
             Kind::Pkg if facts.package(&item.name).is_none_or(|package| package.version != item.version) => {
                 add("/usr", heads.installed_size(item).unwrap_or(item.size * UNPACKED_PACKAGE));
             }
-            Kind::Image if is_new => add(images, item.size * UNPACKED_IMAGE),
+            Kind::Image if is_new => add(runtime.data, item.size * UNPACKED_IMAGE),
             Kind::Bin | Kind::File | Kind::Dir if is_new => {
                 if let Some(folder) = wanted.dst.as_deref().or(item.dst.as_deref()) {
                     add(folder, item.size);

@@ -32,11 +32,7 @@ fn fit(name: &str, arch: eggo_bundles::Arch) -> Facts {
         cgroup: Some(crate::facts::Cgroup::V2),
         mounts: vec![mount("/"), mount("/var")],
         modules: BTreeMap::from([("br_netfilter".into(), crate::facts::Module::Loadable)]),
-        tools: crate::facts::TOOLS
-            .iter()
-            .chain(&crate::facts::PROGRAMS)
-            .map(|tool| tool.to_string())
-            .collect(),
+        tools: crate::facts::tools().into_iter().map(str::to_string).collect(),
         ..Facts::default()
     }
 }

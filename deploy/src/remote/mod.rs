@@ -13,14 +13,13 @@ pub mod local;
 pub mod mounts;
 pub mod networks;
 mod quote;
-pub mod runtimes;
 mod script;
 
 pub use command::{Command, Output, Stdin, Who};
 pub use error::RemoteError;
 pub use files::{KEPT, RemoteFile, Written, settle};
 pub use quote::{quote, words};
-pub use script::{COMMON, Script};
+pub use script::{CALL, COMMON, Script};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;

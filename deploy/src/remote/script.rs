@@ -8,6 +8,8 @@ use std::fmt;
 
 /// Functions that many scripts use: settle, note, remove.
 pub const COMMON: &str = include_str!("common.sh");
+/// The last file of a script whose arguments are a function of the files before it and that one's arguments.
+pub const CALL: &str = include_str!("call.sh");
 
 #[derive(Debug, Clone)]
 pub struct Script {

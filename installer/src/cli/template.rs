@@ -2,7 +2,8 @@
 
 use super::output;
 use eggo_bundles::Arch;
-use eggo_deploy::config::{HostWord, RuntimeKind, Template, defaults};
+use eggo_deploy::config::{HostWord, Template, defaults};
+use eggo_deploy::runtimes::RuntimeKind;
 use eggo_terminal::Report;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -58,8 +59,7 @@ pub struct Args {
     #[arg(long, alias = "loadbalancer", value_name = "HOST")]
     loadbalance: Option<HostWord>,
 
-    /// docker, iSulad or containerd
-    #[arg(long, default_value = "containerd", value_parser = runtime)]
+    #[arg(long, default_value = "containerd", value_parser = runtime, help = RuntimeKind::names())]
     runtime: RuntimeKind,
 
     /// The image of every pod's first container, as the bundle has it
@@ -72,7 +72,7 @@ pub struct Args {
 }
 
 fn runtime(text: &str) -> Result<RuntimeKind, String> {
-    text.parse().map_err(|()| "expected docker, iSulad or containerd".to_string())
+    text.parse().map_err(|()| format!("expected {}", RuntimeKind::names()))
 }
 
 pub fn run(args: Args) -> Result<(), Report> {

@@ -4,16 +4,16 @@ use super::failed_on;
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::{bootstrap, control_plane as files, unit};
 use crate::cluster::flags::{Scope, bracketed};
-use crate::cluster::service::Service;
-use crate::cluster::version::{NEWEST, OLDEST, Version};
+use crate::cluster::service::{Service, make_folder};
 use crate::cluster::{Cluster, paths};
 use crate::config::Component;
 use crate::events::Event;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::RemoteFile;
+use crate::remote::{RemoteFile, Script};
 use crate::run::{Outcome, Step};
+use crate::version::{NEWEST, OLDEST, Version};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use std::net::IpAddr;
@@ -40,7 +40,7 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
         unit: Some(unit::write(Component::KubeApiserver, program, &scope)),
         files: apiserver_files(cluster, node)?,
         depends: version.to_string(),
-        before: "mkdir -p -m 0700 /var/log/kubernetes/audit".to_string(),
+        before: Some(make_folder("/var/log/kubernetes/audit")),
         limit: Duration::from_secs(300),
         undo: vec![
             Undo::tree("/var/log/kubernetes/audit"),
@@ -88,13 +88,17 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     Ok(())
 }
 
-/// Shell that succeeds when something listens on the port.
-pub fn listens(port: u16) -> String {
-    format!("grep -qi ':{port:04X} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6")
+/// Succeeds when something listens on the port.
+pub fn listens(port: u16) -> Script {
+    socket(format!(":{port:04X}"))
+}
+
+fn socket(end: String) -> Script {
+    Script::new([include_str!("listens.sh")]).set("SOCKET", end)
 }
 
 /// As [`listens`], on just this address: others may have the port on theirs.
-pub fn listens_on(ip: IpAddr, port: u16) -> String {
+pub fn listens_on(ip: IpAddr, port: u16) -> Script {
     // The kernel prints an address in words as the machine reads them, and both archs are little-endian.
     let bytes = match ip {
         IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -102,7 +106,7 @@ pub fn listens_on(ip: IpAddr, port: u16) -> String {
     };
     let words = bytes.chunks(4).map(|word| word.iter().rev().map(|byte| format!("{byte:02X}")).collect());
     let address: String = words.collect::<Vec<String>>().concat();
-    format!("grep -q ' {address}:{port:04X} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6")
+    socket(format!(" {address}:{port:04X}"))
 }
 
 /// What a component says its version is; one that is not known here is run all the same.
@@ -202,13 +206,13 @@ mod tests {
     fn a_listener_counts_on_its_own_address_only() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let holds = |script: String| {
-            std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success()
+        let holds = |script: Script| {
+            std::process::Command::new("sh").args(["-euc", &script.to_string()]).status().unwrap().success()
         };
         assert!(holds(listens(port)));
         assert!(holds(listens_on("127.0.0.1".parse().unwrap(), port)));
         assert!(!holds(listens_on("127.0.0.2".parse().unwrap(), port)));
-        let six = listens_on("fd00::1".parse().unwrap(), 53);
-        assert!(six.contains(" 000000FD000000000000000001000000:0035 "), "{six}");
+        let six = listens_on("fd00::1".parse().unwrap(), 53).to_string();
+        assert!(six.contains(" 000000FD000000000000000001000000:0035'"), "{six}");
     }
 }

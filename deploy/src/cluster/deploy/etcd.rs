@@ -4,14 +4,14 @@ use super::failed_on;
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::{etcd as files, unit};
 use crate::cluster::flags::{Scope, client_url, peer_url};
-use crate::cluster::kubectl::until;
-use crate::cluster::service::Service;
+use crate::cluster::kubectl::REPEAT;
+use crate::cluster::service::{Service, make_folder};
 use crate::cluster::{Cluster, paths};
 use crate::config::{self, Component};
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::{Command, RemoteFile, quote};
+use crate::remote::{CALL, Command, RemoteFile, Script};
 use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_errors::Report;
@@ -21,6 +21,8 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(120);
 /// The member on the same node.
 pub const LOCAL: &str = "https://127.0.0.1:2379";
+/// etcdctl as the health checker: the function `ask`.
+pub const ETCDCTL: &str = include_str!("etcdctl.sh");
 
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     let members = in_order(cluster).await.map_err(PhaseError::Whole)?;
@@ -57,7 +59,7 @@ async fn in_order(cluster: &Cluster) -> Result<Vec<&Node>, Report> {
 async fn wake(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
     let all = futures::future::join_all(members.iter().map(|node| async {
         if node.probe(&cluster.config).await?.etcd_data {
-            let script = "systemctl -q is-active etcd || systemctl start --no-block etcd 2>/dev/null || :";
+            let script = Script::new([include_str!("etcd_wake.sh")]);
             node.remote.run(Command::sh("wake etcd", script)).await?;
         }
         Ok::<_, Report>(())
@@ -77,15 +79,15 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
     let scope = Scope {
         config: &cluster.config,
         host: &node.host,
-        version: probe.version("etcd").unwrap_or(crate::cluster::version::Version::new(0, 0, 0)),
+        version: probe.version("etcd").unwrap_or(crate::version::Version::new(0, 0, 0)),
         probe,
     };
     Service {
         unit: Some(unit::write(Component::Etcd, program, &scope)),
         files: certificates(cluster, &node.host)?,
         depends: scope.version.to_string(),
-        before: format!("mkdir -p -m 0700 {}", paths::ETCD_DATA),
-        works: Some(format!("{} endpoint health", etcdctl(LOCAL))),
+        before: Some(make_folder(paths::ETCD_DATA)),
+        works: Some(etcdctl(LOCAL, &["endpoint", "health"])),
         limit: LIMIT,
         undo: ["", ".before-restore", ".new", ".restoring", ".abandoned"]
             .map(|beside| Undo::tree(format!("{}{beside}", paths::ETCD_DATA)))
@@ -141,9 +143,9 @@ async fn add(first: &Node, node: &Node) -> Result<Vec<String>, Report> {
         remove(first, lost).await?;
     }
     if listed.is_none_or(Member::started) {
-        let add =
-            format!("{} member add {} --peer-urls={}", etcdctl(LOCAL), quote(&node.host.name), quote(&url));
-        first.remote.run(Command::sh("add the etcd member", until(&add, LIMIT)).once()).await?;
+        let peer = format!("--peer-urls={url}");
+        let add = patiently(&["member", "add", &node.host.name, &peer]);
+        first.remote.run(Command::sh("add the etcd member", add).once()).await?;
     }
     let others = known.iter().filter(|member| !member.peer_urls.contains(&url));
     Ok(others
@@ -168,7 +170,7 @@ impl Member {
 
 /// The members, as the one on `node` knows them.
 pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
-    let script = until(&format!("{} member list -w json", etcdctl(LOCAL)), LIMIT);
+    let script = patiently(&["member", "list", "-w", "json"]);
     let output = node.remote.run(Command::sh("list the etcd members", script)).await?;
     parse_members(&output.text())
         .ok_or_else(|| Report::new(format!("{}: etcd does not tell its members", node.host.name)))
@@ -194,26 +196,33 @@ fn parse_members(text: &str) -> Option<Vec<Member>> {
 
 /// Takes a member out, by way of the one on `node`.
 pub async fn remove(node: &Node, member: &Member) -> Result<(), Report> {
-    let script = format!("{} member remove {:x}", etcdctl(LOCAL), member.id);
+    let script = etcdctl(LOCAL, &["member", "remove", &format!("{:x}", member.id)]);
     node.remote.run(Command::sh("remove the etcd member", script).once()).await?;
     Ok(())
 }
 
 /// Whether the member on `node` is well, asked there by `endpoint`; none if the node was not reached.
 pub async fn is_healthy(node: &Node, endpoint: &str) -> Option<bool> {
-    let script = format!("{} endpoint health >/dev/null 2>&1", etcdctl(endpoint));
+    let script = etcdctl(endpoint, &["endpoint", "health"]);
     let command = Command::sh("ask etcd for its health", script).unchecked();
     node.remote.run(command).await.ok().map(|output| output.success())
 }
 
-/// etcdctl as the health checker, with the member's own certificate.
-pub fn etcdctl(endpoints: &str) -> String {
-    format!(
-        "ETCDCTL_API=3 etcdctl --endpoints={endpoints} --command-timeout=5s --cacert={} --cert={} --key={}",
-        paths::pki("etcd/ca.crt"),
-        paths::pki("etcd/healthcheck-client.crt"),
-        paths::pki("etcd/healthcheck-client.key"),
-    )
+/// etcdctl with these arguments.
+pub fn etcdctl(endpoints: &str, arguments: &[&str]) -> Script {
+    asking(Script::new([ETCDCTL, CALL]), endpoints, "5s").arg("ask").args(arguments.iter().copied())
+}
+
+/// The same of the member on the same node, again and again until it answers.
+fn patiently(arguments: &[&str]) -> Script {
+    asking(Script::new([ETCDCTL, REPEAT, CALL]), LOCAL, "5s")
+        .args(["repeat", &LIMIT.as_secs().to_string(), "ask"])
+        .args(arguments.iter().copied())
+}
+
+/// A script with the function `ask` of [`ETCDCTL`] gets what that needs.
+pub fn asking(script: Script, endpoints: &str, timeout: &str) -> Script {
+    script.set("ENDPOINTS", endpoints).set("TIMEOUT", timeout).set("PKI", paths::pki("etcd"))
 }
 
 /// All members' addresses for clients.

@@ -9,15 +9,15 @@ use crate::cluster::files::{bootstrap::Token, kubelet, proxy, unit};
 use crate::cluster::flags::Scope;
 use crate::cluster::kubectl::until;
 use crate::cluster::service::Service;
-use crate::cluster::version::check_kubelet;
 use crate::cluster::{Cluster, paths};
 use crate::config::Component;
 use crate::events::Event;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::{Command, KEPT, RemoteFile, mounts, networks, words};
+use crate::remote::{COMMON, Command, KEPT, RemoteFile, Script, mounts, networks, words};
 use crate::run::{Outcome, Step};
+use crate::version::check_kubelet;
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use jiff::Timestamp;
@@ -128,8 +128,10 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
         unit: Some(unit::write(Component::Kubelet, program, &scope)),
         files,
         depends: version.to_string(),
-        before: set_kernel(),
-        works: Some(format!("[ -s {} ] && {{ {STAYS}; }}", paths::KUBELET_CLIENT)),
+        before: Some(set_kernel()),
+        works: Some(
+            Script::new([include_str!("kubelet_works.sh")]).set("CERTIFICATE", paths::KUBELET_CLIENT),
+        ),
         limit: JOIN,
         undo: [leftovers(), vec![Undo::script("restore kernel settings", restore_kernel())]].concat(),
         ..Service::new("kubelet")
@@ -156,10 +158,6 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
     .await?;
     registered(cluster, node, token.is_some()).await
 }
-
-/// Shell: the kubelet answers where it tells of its health, or has run for some seconds.
-const STAYS: &str = "grep -q ':2808 ' /proc/net/tcp || \
-    [ $(( $(cut -d. -f1 /proc/uptime) - $(systemctl show -p ExecMainStartTimestampMonotonic --value kubelet) / 1000000 )) -ge 5 ]";
 
 /// The token, in a file that goes once the kubelet has its own certificate.
 async fn introduce(cluster: &Cluster, node: &Node, token: &Token) -> Result<(), Report> {
@@ -248,22 +246,19 @@ fn saved() -> String {
     format!("{KEPT}/sysctl-kubelet")
 }
 
-/// Shell: sets what the kubelet insists on, and notes what was set before, once; also what a kubelet sets
-/// itself if the user tells it not to insist.
-fn set_kernel() -> String {
+/// Sets what the kubelet insists on, and notes what was set before, once; also what a kubelet sets itself if the
+/// user tells it not to insist.
+fn set_kernel() -> Script {
     let kubelets = kubelet::SYSCTL.lines().filter_map(|line| line.split_once(" =")).map(|(key, _)| key);
     let keys = kubelets.chain(["kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes"]);
-    format!(
-        "mkdir -p {KEPT}; [ -e {saved} ] || {{ {{ sysctl -e {} 2>/dev/null || :; }} > {saved}.new; mv -f {saved}.new {saved}; }}\n\
-         sysctl -q -p {} >/dev/null",
-        words(keys),
-        paths::SYSCTL_KUBELET,
-        saved = saved(),
-    )
+    Script::new([COMMON, include_str!("kernel.sh")])
+        .set("NOTED", saved())
+        .set("SETTINGS", paths::SYSCTL_KUBELET)
+        .args(keys)
 }
 
-fn restore_kernel() -> String {
-    format!("[ ! -e {saved} ] || sysctl -q -e -p {saved} >/dev/null 2>&1 || :", saved = saved())
+fn restore_kernel() -> Script {
+    Script::new([include_str!("kernel_undo.sh")]).set("NOTED", saved())
 }
 
 /// What a kubelet leaves behind: mounts of pods, their data, the interfaces of the pods' network. CNI plugins
@@ -331,9 +326,9 @@ mod tests {
              for file; do :; done; while read -r key _ value; do echo $value > $key; done < $file; }}",
             folder.path().display()
         );
-        let run = |script: &str| {
-            let script = format!("set -eu; {sysctl}\n{script}").replace(KEPT, &at("kept"));
-            let script = script.replace(paths::SYSCTL_KUBELET, &at("ours"));
+        let run = |script: Script| {
+            let script = script.set("NOTED", at("kept")).set("SETTINGS", at("ours"));
+            let script = format!("set -eu; {sysctl}\n{script}");
             let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
             assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
         };
@@ -350,10 +345,10 @@ mod tests {
         }
         std::fs::write(at("ours"), kubelet::SYSCTL).unwrap();
         let values = || keys.map(|key| std::fs::read_to_string(at(key)).unwrap().trim().to_string());
-        run(&set_kernel());
+        run(set_kernel());
         assert_eq!(values(), ["10", "1", "1", "0", "7", "7"]);
-        run(&set_kernel());
-        run(&restore_kernel());
+        run(set_kernel());
+        run(restore_kernel());
         assert_eq!(values(), ["7"; 6]);
     }
 

@@ -3,7 +3,7 @@
 use crate::cluster::flags::Scope;
 use crate::cluster::probe::Cgroup;
 use crate::cluster::{files::runtime, paths, yaml};
-use crate::config::RuntimeKind;
+use crate::runtimes::Kubelet;
 use serde_json::{Value, json};
 
 /// With `protectKernelDefaults` the kubelet does not set these itself: it refuses to start
@@ -48,7 +48,7 @@ pub fn config(scope: &Scope<'_>) -> String {
     if scope.probe.resolved {
         set("resolvConf", json!("/run/systemd/resolve/resolv.conf"));
     }
-    if scope.version.minor >= 27 && config.runtime.kind != RuntimeKind::Docker {
+    if scope.version.minor >= 27 && config.runtime.kind.kubelet == Kubelet::Remote {
         set("containerRuntimeEndpoint", json!(config.runtime.endpoint));
     }
     // From 1.35 on a kubelet refuses cgroup v1 unless it is told not to; the field came with 1.31.

@@ -2,10 +2,8 @@
 
 pub mod addons;
 pub mod bootstrap;
-pub mod containerd;
 pub mod control_plane;
 pub mod coredns;
-pub mod daemon_json;
 pub mod etcd;
 pub mod kubeconfig;
 pub mod kubelet;

@@ -2,7 +2,7 @@
 
 use crate::cluster::flags::{self, Scope};
 use crate::cluster::paths;
-use crate::config::{Component, RuntimeKind};
+use crate::config::Component;
 use eggo_bundles::{Arch, Role};
 
 /// The unit of `component`; `program` is where it lies on the node.
@@ -76,11 +76,7 @@ impl Traits {
             Component::KubeScheduler => simple("Kubernetes scheduler", &["kube-apiserver"]),
             Component::KubeProxy => simple("Kubernetes network proxy", &[]),
             Component::Kubelet => {
-                let runtime = match scope.config.runtime.kind {
-                    RuntimeKind::Docker => "docker",
-                    RuntimeKind::Isulad => "isulad",
-                    RuntimeKind::Containerd => "containerd",
-                };
+                let runtime = scope.config.runtime.kind.service;
                 Self { wants: vec![runtime], ..simple("Kubernetes node agent", &[runtime]) }
             }
         }

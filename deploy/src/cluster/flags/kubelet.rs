@@ -1,33 +1,31 @@
 //! kubelet. What its configuration file can say stands there, not here.
 
-use super::{Flag, flag, paths, text, until};
-use crate::config::RuntimeKind;
+use super::{Flag, Scope, flag, paths, text, until};
+use crate::runtimes::{CNI_CONFIG, Kubelet};
+
+fn has_dockershim(scope: &Scope<'_>) -> bool {
+    scope.config.runtime.kind.kubelet == Kubelet::Dockershim
+}
 
 pub(super) const TABLE: &[Flag] = &[
     flag("bootstrap-kubeconfig", |_| text(paths::KUBELET_BOOTSTRAP)),
     // dockershim and its flags left with 1.24; from then on there is only a remote runtime.
     until(24, "cni-bin-dir", |scope| {
-        (scope.config.runtime.kind == RuntimeKind::Docker)
-            .then(|| scope.config.network.cni_bin_dirs.join(","))
+        has_dockershim(scope).then(|| scope.config.network.cni_bin_dirs.join(","))
     }),
-    until(24, "cni-conf-dir", |scope| {
-        (scope.config.runtime.kind == RuntimeKind::Docker).then(|| paths::CNI_CONFIG.to_string())
-    }),
+    until(24, "cni-conf-dir", |scope| has_dockershim(scope).then(|| CNI_CONFIG.to_string())),
     flag("config", |_| text(paths::KUBELET_CONFIG)),
-    until(24, "container-runtime", |scope| match scope.config.runtime.kind {
-        RuntimeKind::Docker => text("docker"),
-        _ => text("remote"),
+    until(24, "container-runtime", |scope| match scope.config.runtime.kind.kubelet {
+        Kubelet::Dockershim => text("docker"),
+        Kubelet::Remote => text("remote"),
     }),
     // From 1.27 on it stands in the configuration file.
-    until(27, "container-runtime-endpoint", |scope| match scope.config.runtime.kind {
-        RuntimeKind::Docker => None,
-        _ => Some(scope.config.runtime.endpoint.clone()),
+    until(27, "container-runtime-endpoint", |scope| {
+        (!has_dockershim(scope)).then(|| scope.config.runtime.endpoint.clone())
     }),
     flag("hostname-override", |scope| Some(scope.host.name.clone())),
     flag("kubeconfig", |_| text(paths::KUBELET)),
-    until(24, "network-plugin", |scope| {
-        (scope.config.runtime.kind == RuntimeKind::Docker).then(|| "cni".to_string())
-    }),
+    until(24, "network-plugin", |scope| has_dockershim(scope).then(|| "cni".to_string())),
     flag("node-ip", |scope| Some(scope.host.ip.to_string())),
     // The runtime's own configuration names it; until 1.26 the kubelet kept it from being collected.
     until(27, "pod-infra-container-image", |scope| Some(scope.config.runtime.pause_image.clone())),

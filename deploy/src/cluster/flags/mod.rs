@@ -12,8 +12,8 @@ mod scheduler;
 
 use super::paths;
 use super::probe::Probe;
-use super::version::Version;
 use crate::config::{Component, Config, Host};
+use crate::version::Version;
 use eggo_bundles::Role;
 
 /// What a flag's value may depend on.
@@ -74,7 +74,7 @@ pub fn of(component: Component, scope: &Scope<'_>) -> Vec<(String, String)> {
         .collect();
     for (name, value) in scope.config.extra_args(component) {
         // kube-proxy reads nearly everything from its file alone once it has one.
-        if component == Component::KubeProxy && super::files::proxy::field_of(name).is_some() {
+        if component == Component::KubeProxy && crate::config::proxy::field_of(name).is_some() {
             continue;
         }
         match flags.iter_mut().find(|(known, _)| known == name) {

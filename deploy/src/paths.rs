@@ -1,4 +1,5 @@
-//! Where things lie on a node. No other module spells these out.
+//! Where the files of a cluster are on a node. No other module spells these out. The installer's own are in [`crate::store`], those of
+//! container runtimes in [`crate::runtimes`].
 
 pub const KUBERNETES: &str = "/etc/kubernetes";
 pub const PKI: &str = "/etc/kubernetes/pki";
@@ -19,12 +20,6 @@ pub const ETCD_CONFIG: &str = "/etc/etcd/etcd.conf";
 pub const ETCD_DATA: &str = "/var/lib/etcd/default.etcd";
 pub const COREDNS: &str = "/etc/kubernetes/coredns.conf";
 pub const COREFILE: &str = "/etc/dns/Corefile";
-pub const CNI_CONFIG: &str = "/etc/cni/net.d";
-pub const CONTAINERD: &str = "/etc/containerd/config.toml";
-/// Pieces of containerd's configuration that are the user's own.
-pub const CONTAINERD_USER: &str = "/etc/containerd/conf.d";
-pub const DOCKER: &str = "/etc/docker/daemon.json";
-pub const ISULAD: &str = "/etc/isulad/daemon.json";
 /// Units that an administrator adds go here; they come before a package's own of the same name,
 /// whose file stays as the package manager knows it.
 pub const UNITS: &str = "/etc/systemd/system";

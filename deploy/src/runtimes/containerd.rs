@@ -1,21 +1,54 @@
-//! containerd's configuration.
+//! containerd.
 //!
-//! A user's own settings stand in `/etc/containerd/conf.d/*.toml` on the node, or in deploy.yaml.
+//! A user's own settings are in `/etc/containerd/conf.d/*.toml` on the node, or in deploy.yaml.
 //! They are merged here, key by key. containerd's own `imports` would not do: until 2.0 an
 //! imported plugin section replaces the whole section of the main file.
 
-use super::runtime::{CgroupDriver, RuntimeError, cgroup_driver, cni_bin_dir};
-use crate::cluster::paths;
-use crate::cluster::probe::Probe;
-use crate::config::{Config, RuntimeSettings};
+use super::{
+    CNI_CONFIG, CgroupDriver, CniFolders, Containers, Format, Identity, Images, Kubelet, Reads, Runtime,
+    RuntimeError, RuntimeSettings, Scope, cni_bin_dir,
+};
 use crate::remote::RemoteFile;
 use toml::{Table, Value};
 
+const SETTINGS: &str = "/etc/containerd/config.toml";
+/// Pieces of its configuration that are the user's own.
+pub const USER_SETTINGS: &str = "/etc/containerd/conf.d";
 const CERTS: &str = "/etc/containerd/certs.d";
+pub(super) const DATA: &str = "/var/lib/containerd";
+pub(super) const RUN: &str = "/run/containerd";
 
-pub fn files(config: &Config, probe: &Probe) -> Result<Vec<RemoteFile>, RuntimeError> {
-    let mut table = ours(config, probe);
-    for (name, text) in user_settings(config, probe) {
+pub(super) const RUNTIME: Runtime = Runtime {
+    name: "containerd",
+    words: &["containerd"],
+    service: "containerd",
+    program: "containerd",
+    client: "ctr",
+    // docker's packages bring one.
+    packages: &["containerd", "docker"],
+    endpoint: "unix:///run/containerd/containerd.sock",
+    data: DATA,
+    kubelet: Kubelet::Remote,
+    settings: Format::Toml,
+    reads: &[Reads::Folder(USER_SETTINGS, ".toml")],
+    user_driver,
+    files,
+    cni: |scope| if knows_several(scope) { CniFolders::All } else { CniFolders::One },
+    images: Images { identity: Identity::Manifest, short_names: false },
+    containers: Containers {
+        shim: "containerd-shim",
+        namespace: "",
+        pods: "k8s.io",
+        folders: &[DATA, RUN, CERTS],
+        uses: None,
+        link: None,
+    },
+    shell: include_str!("containerd.sh"),
+};
+
+fn files(scope: &Scope<'_>) -> Result<Vec<RemoteFile>, RuntimeError> {
+    let mut table = ours(scope);
+    for (name, text) in user_settings(scope) {
         let parsed: Table = text
             .parse()
             .map_err(|error: toml::de::Error| RuntimeError::Toml(name.clone(), error.message().into()))?;
@@ -30,17 +63,17 @@ pub fn files(config: &Config, probe: &Probe) -> Result<Vec<RemoteFile>, RuntimeE
     }
     let text = format!(
         "# Written by eggo-install. Your own settings: {}/*.toml, merged into this file.\n{}",
-        paths::CONTAINERD_USER,
+        USER_SETTINGS,
         toml::to_string(&table).expect("a table of TOML values is TOML")
     );
-    let mut files = vec![RemoteFile::new(paths::CONTAINERD, text)];
-    files.extend(registries(config));
+    let mut files = vec![RemoteFile::new(SETTINGS, text)];
+    files.extend(registries(scope));
     Ok(files)
 }
 
-pub fn user_cgroup_driver(config: &Config, probe: &Probe) -> Option<CgroupDriver> {
+fn user_driver(scope: &Scope<'_>) -> Option<CgroupDriver> {
     let mut merged = Table::new();
-    for (_, text) in user_settings(config, probe) {
+    for (_, text) in user_settings(scope) {
         merge(&mut merged, text.parse().ok()?);
     }
     let mut value = merged.get("plugins")?;
@@ -50,24 +83,24 @@ pub fn user_cgroup_driver(config: &Config, probe: &Probe) -> Option<CgroupDriver
     for key in ["containerd", "runtimes", "runc", "options", "SystemdCgroup"] {
         value = value.get(key)?;
     }
-    Some(if value.as_bool()? { CgroupDriver::Systemd } else { CgroupDriver::Cgroupfs })
+    Some(CgroupDriver::of(value.as_bool()?))
 }
 
-fn version(probe: &Probe) -> (u16, u16) {
-    probe.version("containerd").map_or((1, 0), |version| (version.major, version.minor))
+fn version(scope: &Scope<'_>) -> (u16, u16) {
+    scope.version.map_or((1, 0), |version| (version.major, version.minor))
 }
 
 /// Whether it looks for CNI programs in several folders.
-pub fn knows_several(probe: &Probe) -> bool {
-    version(probe) >= (2, 1)
+fn knows_several(scope: &Scope<'_>) -> bool {
+    version(scope) >= (2, 1)
 }
 
-fn ours(config: &Config, probe: &Probe) -> Table {
-    let version = version(probe);
-    let systemd = cgroup_driver(config, probe) == CgroupDriver::Systemd;
+fn ours(scope: &Scope<'_>) -> Table {
+    let version = version(scope);
+    let systemd = scope.cgroup_driver() == CgroupDriver::Systemd;
     let mut table = Table::new();
-    let pause = Value::from(config.runtime.pause_image.as_str());
-    let bin_dir = cni_bin_dir(config, probe);
+    let pause = Value::from(scope.chosen.pause_image.as_str());
+    let bin_dir = cni_bin_dir(scope);
     let mut set = |path: &[&str], value: Value| {
         let (last, folders) = path.split_last().expect("a path has a key");
         let mut here = &mut table;
@@ -78,17 +111,17 @@ fn ours(config: &Config, probe: &Probe) -> Table {
         here.insert(last.to_string(), value);
     };
     let certs = || Value::from(CERTS);
-    let has_registries = !registries(config).is_empty();
+    let has_registries = !registries(scope).is_empty();
     if version >= (2, 0) {
         let (images, runtime) = ("io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime");
         set(&["version"], Value::Integer(3));
         set(&["plugins", images, "pinned_images", "sandbox"], pause);
         // A list since 2.1; 2.4 knows nothing else.
-        match knows_several(probe) {
-            true => set(&["plugins", runtime, "cni", "bin_dirs"], config.network.cni_bin_dirs.clone().into()),
+        match knows_several(scope) {
+            true => set(&["plugins", runtime, "cni", "bin_dirs"], scope.cni_bin_dirs.to_vec().into()),
             false => set(&["plugins", runtime, "cni", "bin_dir"], bin_dir.into()),
         }
-        set(&["plugins", runtime, "cni", "conf_dir"], paths::CNI_CONFIG.into());
+        set(&["plugins", runtime, "cni", "conf_dir"], CNI_CONFIG.into());
         set(
             &["plugins", runtime, "containerd", "runtimes", "runc", "runtime_type"],
             "io.containerd.runc.v2".into(),
@@ -105,7 +138,7 @@ fn ours(config: &Config, probe: &Probe) -> Table {
         set(&["version"], Value::Integer(2));
         set(&["plugins", cri, "sandbox_image"], pause);
         set(&["plugins", cri, "cni", "bin_dir"], bin_dir.into());
-        set(&["plugins", cri, "cni", "conf_dir"], paths::CNI_CONFIG.into());
+        set(&["plugins", cri, "cni", "conf_dir"], CNI_CONFIG.into());
         set(
             &["plugins", cri, "containerd", "runtimes", "runc", "runtime_type"],
             "io.containerd.runc.v2".into(),
@@ -120,9 +153,9 @@ fn ours(config: &Config, probe: &Probe) -> Table {
 
 /// Mirrors serve what docker.io would; an insecure registry is spoken to over http, or over
 /// https with any certificate.
-fn registries(config: &Config) -> Vec<RemoteFile> {
+fn registries(scope: &Scope<'_>) -> Vec<RemoteFile> {
     let mut files = Vec::new();
-    let runtime = &config.runtime;
+    let runtime = scope.chosen;
     if !runtime.registry_mirrors.is_empty() {
         let mut text = String::from("server = \"https://registry-1.docker.io\"\n");
         for mirror in &runtime.registry_mirrors {
@@ -157,13 +190,13 @@ fn toml_string(text: &str) -> String {
 }
 
 /// From deploy.yaml, then from the node, by file name: later ones win.
-fn user_settings(config: &Config, probe: &Probe) -> Vec<(String, String)> {
+fn user_settings(scope: &Scope<'_>) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    if let Some(RuntimeSettings::Toml(text)) = &config.runtime.settings {
+    if let Some(RuntimeSettings::Toml(text)) = &scope.chosen.settings {
         found.push(("deploy.yaml".to_string(), text.clone()));
     }
-    for (path, bytes) in &probe.settings {
-        if path.starts_with(paths::CONTAINERD_USER) {
+    for (path, bytes) in scope.settings {
+        if path.starts_with(USER_SETTINGS) {
             found.push((path.clone(), String::from_utf8_lossy(bytes).into_owned()));
         }
     }

@@ -1,0 +1,3 @@
+# Prints the snapshot, which goes. SNAPSHOT: where it is.
+cat "$SNAPSHOT"
+rm -f "$SNAPSHOT"
