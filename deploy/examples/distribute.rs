@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for target in targets {
             let (arch, port) = target.split_once(':').ok_or("a target is ARCH:PORT")?;
             let arch: Arch = arch.parse()?;
-            let target = Target { name: port.to_string(), address: "127.0.0.1".into(), port: port.parse()? };
+            let target = Target::new(port, "127.0.0.1", port.parse()?);
             let host = Arc::new(SshHost::new(target, login.clone(), keys.clone(), events.clone()));
             let items = items.iter().filter(|item| item.arch == arch).cloned().collect();
             jobs.push(async move {

@@ -26,8 +26,11 @@ impl Surroundings {
     pub fn settle(&self, config: &mut Config) {
         let etcd =
             config.etcd.external.iter_mut().flat_map(|etcd| [&mut etcd.ca, &mut etcd.cert, &mut etcd.key]);
-        let paths = config.login.private_key.iter_mut().chain(&mut config.external_ca).chain(etcd);
-        for path in paths.chain(config.content.tarballs.values_mut()) {
+        let paths = etcd.chain(&mut config.external_ca).chain(config.content.tarballs.values_mut());
+        for path in paths {
+            *path = self.expand(path);
+        }
+        for path in config.private_keys_mut() {
             *path = self.expand(path);
         }
     }

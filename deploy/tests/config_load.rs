@@ -252,6 +252,57 @@ fn hosts_without_name_or_arch_are_as_with_eggo() {
     assert!(problems.contains("which is already `workers[0]` with address 192.168.7.2"), "{problems}");
 }
 
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+
+#[test]
+fn a_host_may_be_reached_in_its_own_way() {
+    let text = format!(
+        "username: ops\njump: {{address: bastion.example, user: hop, private-key-path: ~/hop, host-key: '{KEY} root@b'}}\n\
+         masters: [{{name: a, ip: 192.168.7.1, arch: amd64, username: admin, private-key-path: ~/a, host-key: '{KEY}'}}]\n\
+         workers:\n- {{name: a, ip: 192.168.7.1, arch: amd64}}\n- {{name: b, ip: 192.168.7.2, arch: amd64, jump: false}}\n\
+         - {{name: c, ip: 192.168.7.3, arch: amd64, jump: {{address: '::1', port: 2222}}}}\n\
+         install: {{package-source: {{type: bundle}}}}\n"
+    );
+    let loaded = config::parse("d.yaml", text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(loaded.warnings.list, []);
+    let [a, b, c] = loaded.config.hosts.as_slice() else { panic!("{:?}", loaded.config.hosts) };
+    assert_eq!(a.user.as_deref(), Some("admin"));
+    assert_eq!(a.private_key.as_deref(), Some(Path::new("~/a")));
+    assert_eq!(a.host_key.as_ref().unwrap().to_string(), KEY);
+    let jump = a.jump.as_ref().unwrap();
+    assert_eq!((jump.to_string().as_str(), jump.user.as_deref()), ("bastion.example", Some("hop")));
+    assert_eq!(jump.host_key, a.host_key, "a comment is no part of a key");
+    assert_eq!((&b.user, &b.jump), (&None, &None));
+    assert_eq!((c.jump.as_ref().unwrap().address.as_str(), c.jump.as_ref().unwrap().port), ("::1", 2222));
+    let places: Vec<String> =
+        loaded.private_keys.iter().map(|place| format!("{}: {}", place.line, place.key)).collect();
+    assert_eq!(places, ["2: jump.private-key-path", "3: masters[0].private-key-path"]);
+    let kept = serde_json::to_string(&loaded.config).unwrap();
+    assert_eq!(serde_json::from_str::<config::Config>(&kept).unwrap(), loaded.config);
+}
+
+#[test]
+fn what_is_wrong_with_the_way_to_a_host_is_said() {
+    let text = format!(
+        "jump: {{address: ops@bastion, hostkey: x}}\n\
+         masters: [{{name: a, ip: 192.168.7.1, arch: amd64, user: -x, host-key: nonsense}}]\n\
+         workers: [{{name: b, ip: 192.168.7.2, arch: amd64, user: one, jump: true}}]\n\
+         etcds: [{{name: b, ip: 192.168.7.2, arch: amd64, user: two, host-key: '{KEY}'}}]\n\
+         install: {{package-source: {{type: bundle}}}}\n"
+    );
+    let problems = config::parse("d.yaml", text.as_bytes()).unwrap_err().to_string();
+    for expected in [
+        "d.yaml:1:17: `jump.address` is `ops@bastion`, which is neither a name nor an address",
+        "unknown key `jump.hostkey`",
+        "`masters[0].user` is `-x`, which is not a login name",
+        "`masters[0].host-key` is not a public key",
+        "`workers[0].jump` is `true`, which names no host",
+        "`etcds[0].username` is `two`, but `workers[0]` says `one` for 192.168.7.2",
+    ] {
+        assert!(problems.contains(expected), "{expected}\n{problems}");
+    }
+}
+
 #[test]
 fn empty_texts_mean_the_default() {
     let empty = minimal(

@@ -184,6 +184,52 @@ fn what_is_not_there_is_told_before_anybody_is_asked() {
     }
 }
 
+/// Every command that changes something, where nobody can be asked and `--yes` is not given.
+#[test]
+fn without_yes_and_without_a_terminal_nothing_is_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let hosts = "[{name: a, ip: 127.0.0.1, port: 1, arch: amd64}]";
+    let text = format!(
+        "masters: {hosts}\nworkers: {hosts}\ninstall:\n  package-source: {{srcpath: {{amd64: {}}}}}\n  \
+         etcd: [{{name: etcd, type: bin}}]\n  kubernetes-master: [{{name: kubectl, type: bin}}]\n  \
+         kubernetes-worker: [{{name: kubelet, type: bin}}]\n",
+        at("content.tar.gz").display()
+    );
+    std::fs::write(at("d.yaml"), &text).unwrap();
+    std::fs::create_dir_all(at("content/bin")).unwrap();
+    for name in ["etcd", "kubectl", "kubelet"] {
+        std::fs::write(at("content/bin").join(name), "a program").unwrap();
+    }
+    let mut pack = Command::new("tar");
+    pack.arg("-czf").arg(at("content.tar.gz")).arg("-C").arg(at("content")).arg("bin");
+    assert!(pack.status().unwrap().success());
+    let state = at("state/k8s-cluster");
+    std::fs::create_dir_all(&state).unwrap();
+    let config = eggo_deploy::config::parse("d.yaml", text.as_bytes()).unwrap().config;
+    std::fs::write(state.join("config.json"), serde_json::to_vec(&config).unwrap()).unwrap();
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(&state).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let kept = || (names(), std::fs::read(state.join("config.json")).unwrap());
+    let before = kept();
+    for words in [
+        &["--allow-unsigned"][..],
+        &["join", "--allow-unsigned"],
+        &["upgrade", "--allow-unsigned"],
+        &["delete", "a"],
+        &["certs", "renew"],
+        &["etcd", "restore", "snapshot.db"],
+        &["cleanup"],
+    ] {
+        let told = told(&eggo(folder.path(), &[words, &["-f", "d.yaml", "--state-dir", "state"]].concat()));
+        assert!(told.starts_with("exit 1") && told.contains("--yes"), "{words:?}: {told}");
+        assert_eq!(kept(), before, "{words:?}");
+    }
+}
+
 #[test]
 fn cleanup_leaves_a_folder_that_it_knows_nothing_of() {
     let folder = tempfile::tempdir().unwrap();

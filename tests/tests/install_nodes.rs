@@ -6,7 +6,9 @@ use eggo_deploy::config::{self, Config, Secret};
 use eggo_deploy::content::Content;
 use eggo_deploy::events::{Event, Sink};
 use eggo_deploy::home::Surroundings;
-use eggo_deploy::operation::{self, Access, CleanupRequest, Confirm, InstallRequest, Options, Prompts};
+use eggo_deploy::operation::{
+    self, Access, CleanupRequest, Confirm, InstallRequest, Options, Passwords, Prompts,
+};
 use eggo_deploy::phases::Selection;
 use eggo_deploy::plan::Plan;
 use eggo_deploy::preflight::{Check, Verdict};
@@ -79,7 +81,7 @@ impl Site {
 
     fn access(&self, config: &Config) -> Access {
         let keys = HostKeys::load(self.lab.known_hosts(), &[]).unwrap();
-        Access::new(&config.login, None, keys, &Surroundings::default(), &Yes).unwrap()
+        Access::new(config, Passwords::default(), keys, &Surroundings::default(), &Yes).unwrap()
     }
 
     fn request(&self, events: Arc<dyn Sink>) -> InstallRequest {

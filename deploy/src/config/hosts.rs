@@ -4,10 +4,12 @@ use super::address::is_subdomain;
 use super::defaults;
 use super::model::Host;
 use super::warnings::Warnings;
+use super::way::{self, HostKey, Jump, Way};
 use eggo_bundles::{Arch, Role};
 use eggo_yaml::{Fields, Node, Reader};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// All hosts, and the load balancer's port. Without `etcds` every master runs etcd. Hosts without a name are
 /// called after the cluster, as eggo did.
@@ -25,7 +27,11 @@ pub(super) fn read<'a>(
     hosts.list(top, workers, Role::Worker);
     hosts.list(top, "etcds", Role::Etcd);
     let bind_port = hosts.load_balancer(top, balancer);
-    let mut hosts = hosts.finish(warnings, cluster_id);
+    let jump = match Way::read(top) {
+        Some(Way::Through(jump)) => Some(*jump),
+        Some(Way::Direct) | None => None,
+    };
+    let mut hosts = hosts.finish(warnings, cluster_id, jump.as_ref());
 
     for key in ["masters", workers] {
         match top.node(key) {
@@ -82,6 +88,10 @@ struct Known<'a> {
     port: u16,
     arch: Option<Arch>,
     roles: BTreeSet<Role>,
+    user: Option<String>,
+    private_key: Option<PathBuf>,
+    host_key: Option<HostKey>,
+    jump: Option<Way>,
     /// The entry that said it first, and what it is called: `masters[0]`.
     node: &'a Node,
     what: String,
@@ -164,12 +174,18 @@ impl<'a> Hosts<'a> {
         let port = entry.parsed::<std::num::NonZeroU16>("port", "a port number");
         let arch = entry.parsed::<Arch>("arch", "amd64 (= x86_64) or arm64 (= aarch64)");
         let arch_is_good = arch.is_some() == entry.node("arch").is_some();
+        let user = way::user(entry, entry.spelled(&["username", "user"]));
+        let (private_key, host_key, jump) = (way::private_key(entry), way::host_key(entry), Way::read(entry));
         let host = Known {
             name,
             ip: ip?,
             port: port.map_or(super::defaults::SSH_PORT, Into::into),
             arch,
             roles: [role].into(),
+            user,
+            private_key,
+            host_key,
+            jump,
             node,
             what,
             place,
@@ -186,22 +202,30 @@ impl<'a> Hosts<'a> {
                     format!("`{what}.{key}` is `{here}`, but `{}` says `{there}` for {ip}", known.what);
                 self.reader.at_hinted(node, message, "the entries of one host must be equal in every list");
             };
-            if let (Some(here), Some(there)) = (&host.name, &known.name)
-                && here != there
-            {
-                differ("name", here, there);
-            }
             if known.port != host.port {
                 differ("port", &host.port, &known.port);
             }
-            if let (Some(here), Some(there)) = (&host.arch, &known.arch)
-                && here != there
-            {
-                differ("arch", here, there);
+            for (key, here, there) in [
+                ("name", shown(&host.name), shown(&known.name)),
+                ("arch", shown(&host.arch), shown(&known.arch)),
+                ("username", shown(&host.user), shown(&known.user)),
+                ("private-key-path", path(&host.private_key), path(&known.private_key)),
+                ("host-key", shown(&host.host_key), shown(&known.host_key)),
+                ("jump", shown(&host.jump), shown(&known.jump)),
+            ] {
+                if let (Some(here), Some(there)) = (here, there)
+                    && here != there
+                {
+                    differ(key, &here, &there);
+                }
             }
             known.name = known.name.take().or(host.name);
             known.arch = known.arch.or(host.arch);
             known.roles.extend(host.roles);
+            known.user = known.user.take().or(host.user);
+            known.private_key = known.private_key.take().or(host.private_key);
+            known.host_key = known.host_key.take().or(host.host_key);
+            known.jump = known.jump.take().or(host.jump);
             return;
         }
         self.unique(&host);
@@ -221,7 +245,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// What no entry of a host says is what it was with eggo.
-    fn finish(mut self, warnings: &Warnings, cluster_id: &str) -> Vec<Host> {
+    fn finish(mut self, warnings: &Warnings, cluster_id: &str, jump: Option<&Jump>) -> Vec<Host> {
         // Names of nodes are narrower than those of clusters.
         let cluster = cluster_id.to_ascii_lowercase().replace('_', "-");
         for i in 0..self.hosts.len() {
@@ -246,9 +270,23 @@ impl<'a> Hosts<'a> {
             }
         }
         let done = |host: Known<'a>| {
-            let Known { name, ip, port, arch, roles, .. } = host;
-            Some(Host { name: name?, ip, port, arch: arch.unwrap_or(defaults::ARCH), roles })
+            let Known { name, ip, port, arch, roles, user, private_key, host_key, .. } = host;
+            let jump = match host.jump {
+                Some(Way::Direct) => None,
+                Some(Way::Through(own)) => Some(*own),
+                None => jump.cloned(),
+            };
+            let arch = arch.unwrap_or(defaults::ARCH);
+            Some(Host { name: name?, ip, port, arch, roles, user, private_key, host_key, jump })
         };
         self.hosts.into_iter().filter_map(done).collect()
     }
+}
+
+fn shown(value: &Option<impl std::fmt::Display>) -> Option<String> {
+    value.as_ref().map(ToString::to_string)
+}
+
+fn path(value: &Option<PathBuf>) -> Option<String> {
+    value.as_ref().map(|path| path.display().to_string())
 }

@@ -7,6 +7,42 @@ const PORT: Shape = Shape::Number { min: 1, max: 65535 };
 const TEXTS: Shape = Shape::List(&Shape::Text);
 const ARCHS: Shape = Shape::Words(&["amd64", "x86_64", "arm64", "aarch64"]);
 
+const PRIVATE_KEY: &str = "private-key-path";
+const HOST_KEY: Key = key(
+    "host-key",
+    Shape::Text,
+    None,
+    "The only key that it may show, as in its /etc/ssh/ssh_host_ed25519_key.pub: `ssh-ed25519 AAAA…`; otherwise \
+     known_hosts decides",
+);
+
+const JUMP: &[Key] = &[
+    required("address", Shape::Text, "Its name or address, as seen from this machine"),
+    key("port", PORT, Some("22"), "The port that its sshd listens on"),
+    key("username", Shape::Text, None, "Who logs in there; otherwise the `username` of all nodes")
+        .or(&["user"]),
+    key(
+        PRIVATE_KEY,
+        Shape::Text,
+        None,
+        "The private key for it; otherwise that of all nodes, an agent's or those in `~/.ssh`. Passwords are never sent \
+         to a jump host",
+    ),
+    HOST_KEY,
+];
+
+const OWN_USER: Key =
+    key("username", Shape::Text, None, "Who logs in on this node; otherwise the `username` of all nodes")
+        .or(&["user"]);
+const OWN_PRIVATE_KEY: Key =
+    key(PRIVATE_KEY, Shape::Text, None, "The private key for this node; otherwise that of all nodes");
+const OWN_JUMP: Key = key(
+    "jump",
+    Shape::Either(&[Shape::Boolean, Shape::Mapping(JUMP)]),
+    None,
+    "The jump host of this node; `false`: none, although the others have one",
+);
+
 const HOST: &[Key] = &[
     key(
         "name",
@@ -21,6 +57,10 @@ const HOST: &[Key] = &[
     ),
     key("port", PORT, Some("22"), "Where its sshd listens"),
     key("arch", ARCHS, Some("amd64"), "Its architecture"),
+    OWN_USER,
+    OWN_PRIVATE_KEY,
+    HOST_KEY,
+    OWN_JUMP,
 ];
 
 const LOAD_BALANCER: &[Key] = &[
@@ -28,6 +68,10 @@ const LOAD_BALANCER: &[Key] = &[
     required("ip", Shape::Address, "Its address"),
     key("port", PORT, Some("22"), "Where its sshd listens"),
     key("arch", ARCHS, Some("amd64"), "Its architecture"),
+    OWN_USER,
+    OWN_PRIVATE_KEY,
+    HOST_KEY,
+    OWN_JUMP,
     key("bind-port", PORT, Some("8443"), "Where it listens for clients of the API server"),
 ];
 
@@ -110,10 +154,16 @@ pub const KEYS: &[Key] = &[
         "Its password; a key or an agent is safer. Never saved by the program",
     ),
     key(
-        "private-key-path",
+        PRIVATE_KEY,
         Shape::Text,
         None,
         "Its private key, in any of OpenSSH's formats; without it and a password, those of an agent and in `~/.ssh`",
+    ),
+    key(
+        "jump",
+        Shape::Either(&[Shape::Boolean, Shape::Mapping(JUMP)]),
+        None,
+        "A host that the connections to all nodes go through, as with `ssh -J`; its host key is checked, too",
     ),
     required("masters", HOSTS, "The nodes of the control plane"),
     required("workers", HOSTS, "The nodes that run pods").or(&["nodes"]),

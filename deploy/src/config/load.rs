@@ -2,6 +2,7 @@
 
 use super::model::{Config, DnsKind, Etcd, ItemKind, Login, Section};
 use super::warnings::Warnings;
+use super::way::{self, KeyPlace};
 use super::{KEYS, Secret, control_plane, defaults, extras, hosts, install, networks, runtime};
 use eggo_bundles::Role;
 use eggo_bundles::keys::SYSTEM_FOLDER;
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct Loaded {
     pub config: Config,
     pub warnings: Problems,
-    /// Line and column of `private-key-path`.
-    pub private_key_at: Option<(usize, usize)>,
+    /// The private keys that the file names, with their places in it.
+    pub private_keys: Vec<KeyPlace>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -88,10 +89,9 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
     let warnings = Warnings::default();
     let top = reader.fields(&root, "");
     let config = read(&top, &warnings);
-    let private_key_at = top.node("private-key-path").map(|node| (node.line, node.column));
     top.finish();
     let config = reader.finish(config)?;
-    Ok(Loaded { config, warnings: warnings.finish(file), private_key_at })
+    Ok(Loaded { config, warnings: warnings.finish(file), private_keys: way::key_places(&root, "") })
 }
 
 /// Where something is wrong, a default stands in and the reader knows of it.
@@ -144,19 +144,10 @@ fn cluster_id(top: &Fields<'_>) -> String {
 }
 
 fn login(top: &Fields<'_>) -> Login {
-    let user = top.text("username").filter(|user| !user.is_empty());
-    let user = user.unwrap_or_else(|| defaults::USER.to_string());
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '\\');
-    if let Some(node) = top.node("username")
-        && (!user.chars().all(plain) || user.starts_with('-'))
-    {
-        top.reader().at(node, format!("`username` is `{user}`, which is not a login name"));
-    }
-    let filled = |key| top.text(key).filter(|text| !text.is_empty());
     Login {
-        user,
-        password: filled("password").map(Secret::new),
-        private_key: filled("private-key-path").map(PathBuf::from),
+        user: way::user(top, "username").unwrap_or_else(|| defaults::USER.to_string()),
+        password: top.text("password").filter(|text| !text.is_empty()).map(Secret::new),
+        private_key: way::private_key(top),
     }
 }
 

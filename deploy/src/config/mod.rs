@@ -23,6 +23,7 @@ mod secret;
 mod template;
 mod values;
 mod warnings;
+mod way;
 
 pub use address::{Cidr, Endpoint};
 pub use keys::KEYS;
@@ -33,3 +34,4 @@ pub use model::{
 };
 pub use secret::Secret;
 pub use template::{BadHostWord, HostWord, Template};
+pub use way::{HostKey, Jump, KeyPlace};

@@ -1,7 +1,7 @@
 //! The normalised configuration. Serialisable without its password, so that the state
 //! folder can keep it.
 
-use super::{Cidr, Endpoint, Secret};
+use super::{Cidr, Endpoint, HostKey, Jump, Secret};
 use crate::runtimes;
 use eggo_bundles::{Arch, Role};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct Config {
     pub hooks: Vec<Hook>,
 }
 
-/// How to get onto every node.
+/// How to get onto every node that says nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
     pub user: String,
@@ -58,6 +58,18 @@ pub struct Host {
     pub port: u16,
     pub arch: Arch,
     pub roles: BTreeSet<Role>,
+    /// Who logs in here; otherwise [`Login::user`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Its key, as written; otherwise [`Login::private_key`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_key: Option<PathBuf>,
+    /// The only key that the host may show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_key: Option<HostKey>,
+    /// The host that connections to this one go through: its own, or that of all nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jump: Option<Jump>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -259,6 +271,16 @@ impl Config {
     /// By name or address.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name || host.ip.to_string() == name)
+    }
+
+    /// Every private key of this machine that the file names, however often.
+    pub fn private_keys_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let own = self.hosts.iter_mut().flat_map(|host| {
+            host.private_key
+                .iter_mut()
+                .chain(host.jump.iter_mut().filter_map(|jump| jump.private_key.as_mut()))
+        });
+        self.login.private_key.iter_mut().chain(own)
     }
 
     pub fn archs(&self) -> BTreeSet<Arch> {

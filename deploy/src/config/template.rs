@@ -173,6 +173,9 @@ impl fmt::Display for Template {
              # Who logs in on every node: root, or a user with sudo.\n\
              username: {user}\n\
              {password}{key}\
+             # Any node may have its own username, private-key-path and host-key (the one key that it may show).\n\
+             # A host that the connections go through; keys and agents only, no password is sent to it.\n\
+             # jump: {{address: bastion.example.org, port: 22, username: ops}}\n\
              \n\
              # The control plane. arch: amd64 (= x86_64) or arm64 (= aarch64).\n\
              {hosts}\

@@ -1,13 +1,15 @@
 //! How to get onto the nodes: from deploy.yaml's login to keys, agent and passwords.
 
-use crate::config::{self, Secret};
+use crate::config::{self, Config, Secret};
 use crate::events::Sink;
 use crate::home::Surroundings;
-use crate::ssh::{HostKeys, KeyError, Login, SshHost, Target};
+use crate::ssh::{HostKeys, Jump, KeyError, Login, SshHost, Target};
 use eggo_errors::Report;
+use russh::keys::PrivateKey;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What only a person or a file can say.
@@ -22,52 +24,114 @@ pub trait Prompts: Send + Sync {
 /// Where OpenSSH looks in the home folder when nobody names a key.
 const OWN_KEYS: [&str; 3] = [".ssh/id_ed25519", ".ssh/id_ecdsa", ".ssh/id_rsa"];
 
+/// What is asked for or read from files rather than written in deploy.yaml.
+#[derive(Debug, Clone, Default)]
+pub struct Passwords {
+    /// For logging in; overrides deploy.yaml's.
+    pub login: Option<Secret>,
+    /// For `sudo`; otherwise the login's.
+    pub sudo: Option<Secret>,
+}
+
 /// The way onto every node.
 #[derive(Clone)]
 pub struct Access {
+    /// For nodes that say nothing else.
     pub login: Login,
     pub keys: Arc<HostKeys>,
+    /// Keys of single nodes, by the path that deploy.yaml names.
+    own: BTreeMap<PathBuf, Arc<PrivateKey>>,
+    /// One connection to each serves all nodes behind it.
+    jumps: Vec<(config::Jump, Arc<Jump>)>,
 }
 
 impl Access {
     /// deploy.yaml's user with its key and password; an agent too, if one is known. With neither key nor password,
-    /// the keys that the user of this machine has.
+    /// the keys that the user of this machine has. Nodes and jump hosts may have a user and a key of their own.
     pub fn new(
-        login: &config::Login,
-        sudo_password: Option<Secret>,
+        config: &Config,
+        passwords: Passwords,
         keys: HostKeys,
         surroundings: &Surroundings,
         prompts: &dyn Prompts,
     ) -> Result<Self, Report> {
+        let login = &config.login;
+        let password = passwords.login.or_else(|| login.password.clone());
         let mut ready = Login::new(&login.user);
         if let Some(socket) = &surroundings.agent {
             ready = ready.agent(socket.clone());
         }
-        ready = match &login.private_key {
-            // As with eggo: there may be another way in.
-            Some(path) if (ready.agent.is_some() || login.password.is_some()) && is_absent(path) => {
+        // As with eggo: there may be another way in.
+        let may_lack = ready.agent.is_some() || password.is_some();
+        let read = |path: &Path| match may_lack && is_absent(path) {
+            true => {
                 let text =
                     format!("`private-key-path` is `{}`, which is not on this machine", path.display());
                 prompts.warn(&text);
-                ready
+                Ok(None)
             }
-            Some(path) => ready.load_key(path, |path| prompts.passphrase(path))?,
-            None if login.password.is_none() => with_own_keys(ready, surroundings.home.as_deref(), prompts)?,
-            None => ready,
+            false => Login::read_key(path, |path| prompts.passphrase(path)).map(Some),
         };
-        if let Some(password) = &login.password {
-            ready = ready.password(password.clone());
+        match &login.private_key {
+            Some(path) => ready.key = read(path)?,
+            None if password.is_none() => {
+                ready = with_own_keys(ready, surroundings.home.as_deref(), prompts)?;
+            }
+            None => {}
         }
-        // Most users' sudo asks for the password that they logged in with.
-        if let Some(password) = sudo_password.or_else(|| login.password.clone()) {
-            ready = ready.sudo_password(password);
+        let hosts = config.hosts.iter();
+        let named = hosts.flat_map(|host| {
+            [host.private_key.as_ref(), host.jump.as_ref().and_then(|jump| jump.private_key.as_ref())]
+        });
+        let mut own = BTreeMap::new();
+        for path in named.flatten().collect::<BTreeSet<_>>() {
+            if let Some(key) = read(path)? {
+                own.insert(path.clone(), key);
+            }
         }
-        Ok(Self { login: ready, keys: Arc::new(keys) })
+        let mut access = Self { own, ..Self::with(ready, Arc::new(keys)) };
+        for jump in config.hosts.iter().filter_map(|host| host.jump.as_ref()) {
+            if access.jumps.iter().any(|(known, _)| known == jump) {
+                continue;
+            }
+            let mut login = access.login_for(jump.user.as_ref(), jump.private_key.as_deref());
+            if login.key.is_none() && login.own_keys.is_empty() {
+                login = with_own_keys(login, surroundings.home.as_deref(), prompts)?;
+            }
+            let target = Target::new(format!("jump host {jump}"), &jump.address, jump.port);
+            let target = target.pinned(jump.host_key.clone());
+            let ready = Jump::new(target, login, access.keys.clone());
+            access.jumps.push((jump.clone(), Arc::new(ready)));
+        }
+        // Most users' sudo asks for the password that they logged in with. No jump host gets either.
+        access.login.sudo_password = passwords.sudo.or_else(|| password.clone());
+        access.login.password = password;
+        Ok(access)
+    }
+
+    /// One login for all nodes, without any jump host.
+    pub fn with(login: Login, keys: Arc<HostKeys>) -> Self {
+        Self { login, keys, own: BTreeMap::new(), jumps: Vec::new() }
+    }
+
+    fn login_for(&self, user: Option<&String>, key: Option<&Path>) -> Login {
+        let mut login = self.login.clone();
+        if let Some(user) = user {
+            login.user.clone_from(user);
+        }
+        if let Some(key) = key {
+            login.key = self.own.get(key).cloned();
+            login.own_keys.clear();
+        }
+        login
     }
 
     pub fn host(&self, host: &config::Host, events: &Arc<dyn Sink>) -> Arc<SshHost> {
-        let target = Target { name: host.name.clone(), address: host.ip.to_string(), port: host.port };
-        Arc::new(SshHost::new(target, self.login.clone(), self.keys.clone(), events.clone()))
+        let target = Target::new(&host.name, host.ip.to_string(), host.port).pinned(host.host_key.clone());
+        let login = self.login_for(host.user.as_ref(), host.private_key.as_deref());
+        let jump = host.jump.as_ref().and_then(|jump| self.jumps.iter().find(|(known, _)| known == jump));
+        let jump = jump.map(|(_, jump)| jump.clone());
+        Arc::new(SshHost::new(target, login, self.keys.clone(), events.clone()).through(jump))
     }
 }
 

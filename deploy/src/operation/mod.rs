@@ -11,7 +11,7 @@ mod survey;
 mod upgrade;
 mod whole;
 
-pub use access::{Access, Prompts, unreadable_key};
+pub use access::{Access, Passwords, Prompts, unreadable_key};
 pub use cleanup::{Afterwards, CleanedUp, CleanupRequest, Fate, cleanup};
 pub use install::{
     Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases, plan_for,

@@ -82,7 +82,9 @@ pub fn is_this_machine(ip: IpAddr) -> bool {
 
 /// The names of the nodes that are the machine that we run on.
 pub(super) fn on_this_machine(config: &Config) -> BTreeSet<String> {
-    let own = config.hosts.iter().filter(|host| is_this_machine(host.ip));
+    // Behind a jump host, an address of this machine is another's.
+    let direct = config.hosts.iter().filter(|host| host.jump.is_none());
+    let own = direct.filter(|host| is_this_machine(host.ip));
     own.map(|host| host.name.clone()).collect()
 }
 

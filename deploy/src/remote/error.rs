@@ -20,6 +20,8 @@ pub enum RemoteError {
     UnknownKey { host: String, key: String },
     #[error("{host}: THE HOST KEY HAS CHANGED: {key}")]
     ChangedKey { host: String, key: String, known: String },
+    #[error("{host}: {error}")]
+    Jump { host: String, error: Box<RemoteError> },
     #[error("{host}: {user} may not become root: {reason}")]
     Sudo { host: String, user: String, reason: String },
     #[error("{host}: could not {title}: the connection was lost: {reason}")]
@@ -51,6 +53,7 @@ impl RemoteError {
             | Self::Login { host, .. }
             | Self::UnknownKey { host, .. }
             | Self::ChangedKey { host, .. }
+            | Self::Jump { host, .. }
             | Self::Sudo { host, .. }
             | Self::Lost { host, .. }
             | Self::Timeout { host, .. }
@@ -62,6 +65,15 @@ impl RemoteError {
     /// The node may be fine; only the way to it is not.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
+    }
+
+    /// Neither the node nor a jump host has answered; later it may.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Silent { .. } => true,
+            Self::Jump { error, .. } => error.is_unreachable(),
+            _ => false,
+        }
     }
 }
 
@@ -76,6 +88,7 @@ impl Explain for RemoteError {
     fn code(&self) -> Code {
         match self {
             Self::Silent { .. } => Code::new("ssh-timeout"),
+            Self::Jump { error, .. } => error.code(),
             _ => Code::FAILED,
         }
     }
@@ -83,6 +96,7 @@ impl Explain for RemoteError {
     fn notes(&self) -> Vec<String> {
         match self {
             Self::Failed { last_words, .. } if !last_words.is_empty() => vec![last_words.clone()],
+            Self::Jump { error, .. } => error.notes(),
             Self::ChangedKey { known, .. } => vec![format!("known: {known}")],
             _ => Vec::new(),
         }
@@ -99,8 +113,8 @@ impl Explain for RemoteError {
                     .into(),
             ),
             Self::ChangedKey { .. } => Some(
-                "someone may be in between; only if the node was installed anew, remove the old line with \
-                 `ssh-keygen -R`"
+                "someone may be in between; only if the host was reinstalled, remove the old line with \
+                 `ssh-keygen -R`, or correct `host-key` in deploy.yaml"
                     .into(),
             ),
             Self::Sudo { .. } => {
@@ -109,6 +123,7 @@ impl Explain for RemoteError {
             Self::Lost { .. } | Self::Timeout { .. } => {
                 Some("run the same command again: it goes on where it stopped".into())
             }
+            Self::Jump { error, .. } => error.hint(),
             Self::Failed { .. } | Self::Answer { .. } => None,
         }
     }

@@ -11,17 +11,21 @@ use russh::{ChannelMsg, Sig};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// For all of it: TCP, banner, keys and login. A person who is asked about a host key may think longer.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// A node that says nothing for this long is asked whether it still lives.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// A connection on which nothing moves for this long is given up, also in the middle of a write.
 const DEAD_AFTER: Duration = Duration::from_secs(45);
 /// More output than any command of ours prints.
 const MAX_STDOUT: usize = 64 << 20;
+/// Messages that wait for their reader. A jump host's connection carries many nodes: one that is slow to
+/// read must not hold up the others.
+const WAITING: usize = 4096;
 /// A failed command's last words are at the end.
 const MAX_STDERR: usize = 64 << 10;
 
@@ -46,11 +50,10 @@ impl client::Handler for Checker {
         key: &russh::keys::PublicKeyOrCertificate,
     ) -> Result<bool, russh::Error> {
         let key = key.public_key();
-        let Target { name, address, port, .. } = &*self.target;
-        let host = name.clone();
+        let host = self.target.name.clone();
         let key_text = describe(&key);
         self.asking.send_replace(true);
-        let verdict = self.keys.judge(name, address, *port, &key).await;
+        let verdict = self.keys.judge(&self.target, &key).await;
         self.asking.send_replace(false);
         let refusal = match verdict {
             Ok(Verdict::Known) => return Ok(true),
@@ -84,9 +87,16 @@ impl Connection {
         target: &Arc<Target>,
         keys: &Arc<HostKeys>,
         login: &Login,
+        way: Way,
     ) -> Result<Self, RemoteError> {
+        let waiting =
+            if matches!(way, Way::ToJump) { WAITING } else { client::Config::default().channel_buffer_size };
+        let stream = match way {
+            Way::Through(stream) => Some(stream),
+            Way::Direct | Way::ToJump => None,
+        };
         let asking = Arc::new(watch::Sender::new(false));
-        let shaking = Self::shake_hands(target, keys, login, asking.clone());
+        let shaking = Self::shake_hands(target, keys, login, (stream, waiting), asking.clone());
         within(HANDSHAKE_LIMIT, &asking, shaking).await.unwrap_or_else(|| {
             let (host, address) = (target.name.clone(), target.to_string());
             Err(RemoteError::Silent { host, address, limit: HANDSHAKE_LIMIT })
@@ -97,6 +107,7 @@ impl Connection {
         target: &Arc<Target>,
         keys: &Arc<HostKeys>,
         login: &Login,
+        (stream, waiting): (Option<Box<dyn Stream>>, usize),
         asking: Arc<watch::Sender<bool>>,
     ) -> Result<Self, RemoteError> {
         let failed = |reason: String| RemoteError::Connect {
@@ -105,17 +116,21 @@ impl Connection {
             reason,
         };
         let config = Arc::new(client::Config {
-            preferred: preferred(keys.algorithms(&target.address, target.port)),
+            preferred: preferred(keys.algorithms(target)),
             keepalive_interval: Some(KEEPALIVE),
             keepalive_max: 3,
             inactivity_timeout: Some(DEAD_AFTER),
             nodelay: true,
+            channel_buffer_size: waiting,
             ..client::Config::default()
         });
         let refusal = Arc::new(Mutex::new(None));
         let checker =
             Checker { target: target.clone(), keys: keys.clone(), refusal: refusal.clone(), asking };
         let connecting = async {
+            if let Some(stream) = stream {
+                return client::connect_stream(config, stream, checker).await;
+            }
             let socket = tokio::net::TcpStream::connect((target.address.as_str(), target.port)).await?;
             socket.set_nodelay(true)?;
             client::connect_stream(config, socket, checker).await
@@ -202,10 +217,33 @@ impl Connection {
         }
     }
 
+    /// A stream to another host, which the one of this connection opens.
+    pub(super) async fn forward(&self, address: &str, port: u16) -> Result<Box<dyn Stream>, String> {
+        let opening = self.handle.channel_open_direct_tcpip(address, port.into(), "127.0.0.1", 0);
+        match opening.await {
+            Ok(channel) => Ok(Box::new(channel.into_stream())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     pub(super) async fn close(&self) {
         let _ = self.handle.disconnect(russh::Disconnect::ByApplication, "", "").await;
     }
 }
+
+/// What a connection is for.
+pub(super) enum Way {
+    Direct,
+    /// To a node, over a stream that a jump host has opened.
+    Through(Box<dyn Stream>),
+    /// To a jump host: other connections go through it.
+    ToJump,
+}
+
+/// What SSH can be spoken over.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// What `work` comes to within `limit`; while somebody is asked, the clock stands still.
 async fn within<T>(

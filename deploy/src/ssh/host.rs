@@ -1,7 +1,8 @@
 //! A node over SSH: its connection, made when first needed and re-made when lost, and root on it.
 
-use super::connection::{Connection, Ended};
-use super::{HostKeys, Login};
+use super::connection::{Connection, Ended, Way};
+use super::{HostKeys, Jump, Login};
+use crate::config::HostKey;
 use crate::events::{Event, Sink};
 use crate::remote::{Command, Host, Output, RemoteError, Stdin, Who, quote};
 use bytes::Bytes;
@@ -32,6 +33,19 @@ pub struct Target {
     pub name: String,
     pub address: String,
     pub port: u16,
+    /// The only key that it may show; otherwise known_hosts decides.
+    pub host_key: Option<HostKey>,
+}
+
+impl Target {
+    pub fn new(name: impl Into<String>, address: impl Into<String>, port: u16) -> Self {
+        Self { name: name.into(), address: address.into(), port, host_key: None }
+    }
+
+    pub fn pinned(mut self, key: Option<HostKey>) -> Self {
+        self.host_key = key;
+        self
+    }
 }
 
 impl fmt::Display for Target {
@@ -48,6 +62,7 @@ pub struct SshHost {
     target: Arc<Target>,
     login: Login,
     keys: Arc<HostKeys>,
+    jump: Option<Arc<Jump>>,
     events: Arc<dyn Sink>,
     link: Mutex<Option<Link>>,
     channels: Semaphore,
@@ -73,10 +88,17 @@ impl SshHost {
             target: Arc::new(target),
             login,
             keys,
+            jump: None,
             events,
             link: Mutex::new(None),
             channels: Semaphore::new(CHANNELS),
         }
+    }
+
+    /// Reaches the node through another host.
+    pub fn through(mut self, jump: Option<Arc<Jump>>) -> Self {
+        self.jump = jump;
+        self
     }
 
     /// Connects, logs in and makes sure of root. Commands do so by themselves when needed; this is
@@ -96,7 +118,12 @@ impl SshHost {
         if let Some(link) = slot.as_ref().filter(|link| !link.connection.is_closed()) {
             return Ok(link.clone());
         }
-        let connection = Arc::new(Connection::open(&self.target, &self.keys, &self.login).await?);
+        let way = match &self.jump {
+            Some(jump) => Way::Through(jump.stream_to(&self.target).await?),
+            None => Way::Direct,
+        };
+        let connection = Connection::open(&self.target, &self.keys, &self.login, way).await?;
+        let connection = Arc::new(connection);
         let root = self.root(&connection).await?;
         let link = Link { connection, root };
         *slot = Some(link.clone());
@@ -265,9 +292,7 @@ impl Host for SshHost {
                     Err(error) => error,
                 };
                 // After a loss, the way back may be closed for a while.
-                let worth = error.is_lost()
-                    || (deadline.is_some()
-                        && matches!(error, RemoteError::Connect { .. } | RemoteError::Silent { .. }));
+                let worth = error.is_lost() || (deadline.is_some() && error.is_unreachable());
                 let until = *deadline.get_or_insert_with(|| Instant::now() + RECONNECT_FOR);
                 let Some(next) = again.filter(|_| worth && Instant::now() + pause < until) else {
                     return Err(error);

@@ -2,6 +2,7 @@
 //! revoked keys. A host with a key of another type than the known ones counts as changed: the
 //! known types are asked for first, so an honest host would have shown one of them.
 
+use super::Target;
 use futures::future::BoxFuture;
 use ring::hmac;
 use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, Marker};
@@ -75,28 +76,33 @@ impl KnownHosts {
 
     /// The algorithms to ask the host for: those of known keys first.
     pub fn algorithms(&self, host: &str, port: u16) -> Vec<Algorithm> {
-        use russh::keys::EcdsaCurve::{NistP256, NistP384, NistP521};
         let name = host_name(host, port);
-        let mut all = vec![
-            Algorithm::Ed25519,
-            Algorithm::Ecdsa { curve: NistP256 },
-            Algorithm::Ecdsa { curve: NistP384 },
-            Algorithm::Ecdsa { curve: NistP521 },
-            Algorithm::Rsa { hash: Some(HashAlg::Sha512) },
-            Algorithm::Rsa { hash: Some(HashAlg::Sha256) },
-        ];
         let known: Vec<Algorithm> = self
             .entries
             .iter()
             .filter(|(_, entry)| entry.marker().is_none() && matches(entry.host_patterns(), &name))
             .map(|(_, entry)| entry.public_key().algorithm())
             .collect();
-        let is_known = |algorithm: &Algorithm| {
-            known.iter().any(|known| known == algorithm || (is_rsa(known) && is_rsa(algorithm)))
-        };
-        all.sort_by_key(|algorithm| !is_known(algorithm));
-        all
+        first_of(&known)
     }
+}
+
+/// All algorithms, the known ones first.
+fn first_of(known: &[Algorithm]) -> Vec<Algorithm> {
+    use russh::keys::EcdsaCurve::{NistP256, NistP384, NistP521};
+    let mut all = vec![
+        Algorithm::Ed25519,
+        Algorithm::Ecdsa { curve: NistP256 },
+        Algorithm::Ecdsa { curve: NistP384 },
+        Algorithm::Ecdsa { curve: NistP521 },
+        Algorithm::Rsa { hash: Some(HashAlg::Sha512) },
+        Algorithm::Rsa { hash: Some(HashAlg::Sha256) },
+    ];
+    let is_known = |algorithm: &Algorithm| {
+        known.iter().any(|known| known == algorithm || (is_rsa(known) && is_rsa(algorithm)))
+    };
+    all.sort_by_key(|algorithm| !is_known(algorithm));
+    all
 }
 
 /// Whatever the hash of its signatures.
@@ -193,28 +199,34 @@ impl HostKeys {
         self
     }
 
-    pub(super) fn algorithms(&self, host: &str, port: u16) -> Vec<Algorithm> {
-        self.known.lock().expect("no panic while locked").algorithms(host, port)
+    pub(super) fn algorithms(&self, target: &Target) -> Vec<Algorithm> {
+        let known = self.known.lock().expect("no panic while locked");
+        match &target.host_key {
+            Some(pinned) => first_of(&[pinned.key().algorithm()]),
+            None => known.algorithms(&target.address, target.port),
+        }
     }
 
     /// The verdict on a key, after asking whoever is to be asked.
-    pub(super) async fn judge(
-        &self,
-        node: &str,
-        host: &str,
-        port: u16,
-        key: &PublicKey,
-    ) -> io::Result<Verdict> {
+    pub(super) async fn judge(&self, target: &Target, key: &PublicKey) -> io::Result<Verdict> {
+        let Target { name: node, address: host, port, host_key: pinned } = target;
+        let (host, port) = (host.as_str(), *port);
         let verdict = self.known.lock().expect("no panic while locked").check(host, port, key);
-        if verdict != Verdict::Unknown {
-            return Ok(verdict);
+        match (verdict, pinned) {
+            (Verdict::Revoked, _) => return Ok(Verdict::Revoked),
+            (_, Some(pinned)) if pinned.key().key_data() == key.key_data() => return Ok(Verdict::Known),
+            (_, Some(pinned)) => {
+                return Ok(Verdict::Changed(vec![format!("`host-key`: {}", describe(pinned.key()))]));
+            }
+            (Verdict::Unknown, None) => {}
+            (verdict, None) => return Ok(verdict),
         }
         let accepted = match &self.unknown {
             Policy::Refuse => false,
             Policy::Accept => true,
             Policy::Ask(asker) => {
                 let key = describe(key);
-                asker.ask(&UnknownKey { node: node.into(), host: host_name(host, port), key }).await
+                asker.ask(&UnknownKey { node: node.clone(), host: host_name(host, port), key }).await
             }
         };
         if !accepted {
@@ -307,12 +319,29 @@ mod tests {
     async fn a_new_key_is_written_and_known_from_then_on() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("new/known_hosts");
+        let target = Target::new("n", "10.0.0.1", 2222);
         let keys = HostKeys::load(&file, &[]).unwrap();
-        assert_eq!(keys.judge("n", "10.0.0.1", 2222, &key(ONE)).await.unwrap(), Verdict::Unknown);
+        assert_eq!(keys.judge(&target, &key(ONE)).await.unwrap(), Verdict::Unknown);
         let keys = HostKeys::load(&file, &[]).unwrap().accept_new();
-        assert_eq!(keys.judge("n", "10.0.0.1", 2222, &key(ONE)).await.unwrap(), Verdict::Known);
+        assert_eq!(keys.judge(&target, &key(ONE)).await.unwrap(), Verdict::Known);
         let keys = HostKeys::load(&file, &[]).unwrap();
-        assert_eq!(keys.judge("n", "10.0.0.1", 2222, &key(ONE)).await.unwrap(), Verdict::Known);
-        assert!(matches!(keys.judge("n", "10.0.0.1", 2222, &key(TWO)).await.unwrap(), Verdict::Changed(_)));
+        assert_eq!(keys.judge(&target, &key(ONE)).await.unwrap(), Verdict::Known);
+        assert!(matches!(keys.judge(&target, &key(TWO)).await.unwrap(), Verdict::Changed(_)));
+    }
+
+    #[tokio::test]
+    async fn a_pinned_key_is_the_only_one_unless_it_is_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("known_hosts");
+        std::fs::write(&file, format!("host {ONE}\nother {TWO}\n@revoked * {ECDSA}\n")).unwrap();
+        let keys = HostKeys::load(&file, &[]).unwrap().accept_new();
+        let pinned = |host: &str, key: &str| Target::new("n", host, 22).pinned(Some(key.parse().unwrap()));
+        let target = pinned("host", &format!("{TWO} a comment"));
+        assert_eq!(keys.judge(&target, &key(TWO)).await.unwrap(), Verdict::Known);
+        let Verdict::Changed(known) = keys.judge(&target, &key(ONE)).await.unwrap() else { panic!() };
+        assert!(known[0].starts_with("`host-key`: ssh-ed25519 SHA256:"), "{known:?}");
+        assert_eq!(keys.judge(&pinned("new", ECDSA), &key(ECDSA)).await.unwrap(), Verdict::Revoked);
+        assert_eq!(keys.algorithms(&pinned("new", ECDSA))[0], key(ECDSA).algorithm());
+        assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3, "nothing is written");
     }
 }

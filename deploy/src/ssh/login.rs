@@ -67,13 +67,22 @@ impl Login {
         }
     }
 
+    /// Reads a private key; `passphrase` is asked only if it is encrypted.
+    pub fn read_key(
+        path: &Path,
+        passphrase: impl FnOnce(&Path) -> Option<Secret>,
+    ) -> Result<Arc<PrivateKey>, KeyError> {
+        let text = std::fs::read_to_string(path).map_err(|error| KeyError::Unreadable(path.into(), error))?;
+        decode_key(path, &text, passphrase).map(Arc::new)
+    }
+
     /// Loads a private key; `passphrase` is asked only if the key is encrypted.
     pub fn load_key(
         mut self,
         path: &Path,
         passphrase: impl FnOnce(&Path) -> Option<Secret>,
     ) -> Result<Self, KeyError> {
-        self.key = Some(Arc::new(read_key(path, passphrase)?));
+        self.key = Some(Self::read_key(path, passphrase)?);
         Ok(self)
     }
 
@@ -83,7 +92,7 @@ impl Login {
         path: &Path,
         passphrase: impl FnOnce(&Path) -> Option<Secret>,
     ) -> Result<Self, KeyError> {
-        self.own_keys.push(Arc::new(read_key(path, passphrase)?));
+        self.own_keys.push(Self::read_key(path, passphrase)?);
         Ok(self)
     }
 
@@ -227,11 +236,6 @@ impl Login {
             n => format!("{n} keys of the ssh agent were refused"),
         }))
     }
-}
-
-fn read_key(path: &Path, passphrase: impl FnOnce(&Path) -> Option<Secret>) -> Result<PrivateKey, KeyError> {
-    let text = std::fs::read_to_string(path).map_err(|error| KeyError::Unreadable(path.into(), error))?;
-    decode_key(path, &text, passphrase)
 }
 
 fn decode_key(

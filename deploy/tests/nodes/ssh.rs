@@ -77,7 +77,7 @@ async fn a_server_that_stops_in_its_banner_is_given_up() {
     });
     let folder = tempfile::tempdir().unwrap();
     let keys = HostKeys::load(&folder.path().join("known"), &[]).unwrap();
-    let target = Target { name: "mute".into(), address: "127.0.0.1".into(), port };
+    let target = Target::new("mute", "127.0.0.1", port);
     let host = SshHost::new(target, Login::new("root"), Arc::new(keys), Arc::new(Silent));
     let begin = std::time::Instant::now();
     let error = host.connect().await.unwrap_err();

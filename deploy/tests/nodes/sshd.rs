@@ -86,7 +86,7 @@ impl Sshd {
     }
 
     pub fn target(&self) -> Target {
-        Target { name: self.name.clone(), address: "127.0.0.1".into(), port: self.port }
+        Target::new(&self.name, "127.0.0.1", self.port)
     }
 
     pub fn login(&self) -> Login {

@@ -4,7 +4,7 @@
 use super::output;
 use super::surroundings::surroundings;
 use eggo_deploy::config::{Config, Secret};
-use eggo_deploy::operation::{Access, Prompts};
+use eggo_deploy::operation::{Access, Passwords, Prompts};
 use eggo_deploy::ssh::{HostKeys, UnknownKey, UnknownKeys};
 use eggo_terminal::Report;
 use futures::future::BoxFuture;
@@ -47,13 +47,11 @@ pub struct AccessArgs {
 
 impl AccessArgs {
     pub fn access(&self, config: &Config) -> Result<Access, Report> {
-        let mut login = config.login.clone();
-        let who = format!("password of {} on the nodes: ", login.user);
-        if let Some(password) = secret(self.ask_password, self.password_file.as_deref(), &who)? {
-            login.password = Some(password);
-        }
-        let who = format!("sudo password of {} on the nodes: ", login.user);
+        let who = format!("password of {} on the nodes: ", config.login.user);
+        let login = secret(self.ask_password, self.password_file.as_deref(), &who)?;
+        let who = format!("sudo password of {} on the nodes: ", config.login.user);
         let sudo = secret(self.ask_sudo_password, self.sudo_password_file.as_deref(), &who)?;
+        let passwords = Passwords { login, sudo };
         let surroundings = surroundings();
         let keys = match &self.known_hosts {
             Some(file) => HostKeys::load(file, &[]),
@@ -69,8 +67,8 @@ impl AccessArgs {
             (false, false) => keys,
         };
         match self.passphrase_file.as_deref().map(first_line).transpose()? {
-            Some(passphrase) => Access::new(&login, sudo, keys, &surroundings, &Known { passphrase }),
-            None => Access::new(&login, sudo, keys, &surroundings, &Terminal),
+            Some(passphrase) => Access::new(config, passwords, keys, &surroundings, &Known { passphrase }),
+            None => Access::new(config, passwords, keys, &surroundings, &Terminal),
         }
     }
 }

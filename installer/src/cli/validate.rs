@@ -4,7 +4,7 @@ use super::input::ConfigArgs;
 use super::surroundings::surroundings;
 use super::{Format, Global, output};
 use eggo_bundles::Role;
-use eggo_deploy::config::{self, Config, LoadError, Loaded};
+use eggo_deploy::config::{self, Config, KeyPlace, LoadError, Loaded};
 use eggo_deploy::operation::unreadable_key;
 use eggo_terminal::{Count, Report};
 use eggo_yaml::{Problem, Problems};
@@ -22,7 +22,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let path = args.config.path()?;
     let shown = path.display().to_string();
-    match (config::load(&path).map(with_key), global.format) {
+    match (config::load(&path).map(with_keys), global.format) {
         (Ok(loaded), Format::Table) => {
             super::input::warn(&loaded.warnings);
             output::text_out(&summary(&shown, &loaded.config))
@@ -43,19 +43,19 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
 }
 
 /// A key that is not here is no error: the file may be meant for another machine.
-fn with_key(mut loaded: Loaded) -> Loaded {
-    if let (Some(key), Some((line, column))) = (&loaded.config.login.private_key, loaded.private_key_at)
-        && let Some(error) = unreadable_key(&surroundings().expand(key))
-    {
+fn with_keys(mut loaded: Loaded) -> Loaded {
+    let surroundings = surroundings();
+    for KeyPlace { key, path, line, column } in &loaded.private_keys {
+        let Some(error) = unreadable_key(&surroundings.expand(path)) else { continue };
         let what = match error.kind() {
             ErrorKind::NotFound => "is not on this machine".to_string(),
             _ => format!("cannot be read here: {error}"),
         };
-        let message = format!("`private-key-path` is `{}`, which {what}", key.display());
+        let message = format!("`{key}` is `{}`, which {what}", path.display());
         let hint = "fine if another machine installs; here, name a key that exists, or leave it out for an agent or a password";
-        loaded.warnings.list.push(Problem::new(line, column, message).hinted(hint));
-        loaded.warnings.list.sort_by_key(|problem| (problem.line, problem.column));
+        loaded.warnings.list.push(Problem::new(*line, *column, message).hinted(hint));
     }
+    loaded.warnings.list.sort_by_key(|problem| (problem.line, problem.column));
     loaded
 }
 

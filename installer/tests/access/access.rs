@@ -26,7 +26,7 @@ fn key_line(sshd: &Sshd, name: &str) -> String {
 }
 
 /// `eggo-install facts`, which logs in and becomes root, in a clean environment.
-fn facts(sshd: &Sshd, words: &[&str]) -> Command {
+pub fn facts(sshd: &Sshd, words: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(["facts", "-f"]).arg(sshd.at("deploy.yaml")).args(words);
     command.env_clear().env("HOME", sshd.at("home")).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
@@ -40,11 +40,11 @@ fn on_terminal(sshd: &Sshd, words: &str) -> Terminal {
     Terminal::run(&line, &mut script)
 }
 
-fn told(output: &Output) -> String {
+pub fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-fn assert_in(output: &Output) {
+pub fn assert_in(output: &Output) {
     assert!(output.status.success(), "{}", told(output));
     assert!(String::from_utf8_lossy(&output.stdout).contains(std::env::consts::ARCH), "{}", told(output));
 }

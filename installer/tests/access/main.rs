@@ -1,6 +1,7 @@
 //! The program against nodes over real connections: a real sshd on loopback stands in for each.
 
 mod access;
+mod jump;
 #[allow(dead_code, reason = "the library's own tests use all of it")]
 #[path = "../../../deploy/tests/nodes/sshd.rs"]
 mod sshd;

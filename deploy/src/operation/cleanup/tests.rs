@@ -68,7 +68,7 @@ fn request(folder: &Path) -> CleanupRequest {
     let keys = Arc::new(HostKeys::load(&folder.join("known_hosts"), &[]).unwrap());
     CleanupRequest {
         config: config(),
-        access: Access { login: Login::new("root"), keys },
+        access: Access::with(Login::new("root"), keys),
         state: folder.join("demo"),
         options: Options::default(),
         afterwards: Afterwards::default(),
