@@ -95,22 +95,59 @@ fn said(body: &str) -> String {
     format!(": {line}")
 }
 
-/// The text of a url, or of a template of one, as it may be recorded: without user and password.
+/// The text of a url, or of a template of one, as it may be recorded: without user, password or token.
 pub fn recorded(text: &str) -> String {
-    let mut text = text.to_string();
+    let mut text = without_tokens(text);
     if let Some(user) = user_in_url(&text) {
         text.replace_range(user, "");
     }
     text
 }
 
-/// A url as it may be printed: without user and password.
+/// A url as it may be printed: without user, password or token.
 pub fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    if url.password().is_some() || !url.username().is_empty() {
-        // Both setters fail only for urls that have no host and hence no user.
-        let _ = url.set_password(None);
-        let _ = url.set_username("");
+    recorded(url.as_str())
+}
+
+/// Parameters that let somebody in go; those that say what is meant stay.
+fn without_tokens(text: &str) -> String {
+    let Some((before, rest)) = text.split_once('?').filter(|_| !is_file(text)) else {
+        return text.to_string();
+    };
+    let (query, fragment) = rest.split_at(rest.find('#').unwrap_or(rest.len()));
+    let kept: Vec<&str> = query.split('&').filter(|parameter| !is_secret(parameter)).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    format!("{before}{mark}{}{fragment}", kept.join("&"))
+}
+
+fn is_file(text: &str) -> bool {
+    text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
+}
+
+fn is_secret(parameter: &str) -> bool {
+    let name = parameter.split('=').next().unwrap_or_default().to_ascii_lowercase().replace(['-', '.'], "_");
+    ["token", "secret", "passw", "signature", "credential", "api_key", "apikey", "access_key", "auth", "jwt"]
+        .iter()
+        .any(|word| name.contains(word))
+        || ["sig", "key", "pass", "pwd", "session"].contains(&name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lets_somebody_in_is_not_recorded() {
+        for (text, expected) in [
+            ("https://u:p@h/x?token=s3cret", "https://h/x"),
+            ("https://h/{arch}?private_token=s&version={version}#x", "https://h/{arch}?version={version}#x"),
+            ("https://h/x?X-Amz-Signature=s&X-Amz-Credential=s&id=7", "https://h/x?id=7"),
+            ("https://h/x?sv=2&sig=s", "https://h/x?sv=2"),
+            ("https://h/list?repo=epel-9&arch=x86_64", "https://h/list?repo=epel-9&arch=x86_64"),
+            ("https://h/x?", "https://h/x?"),
+            ("file:///srv/a?token=b", "file:///srv/a?token=b"),
+        ] {
+            assert_eq!(recorded(text), expected);
+        }
     }
-    url.to_string()
 }

@@ -174,8 +174,9 @@ impl LockedPackage {
     pub fn file_name(&self) -> String {
         let path = self.url.split(['?', '#']).next().unwrap_or_default();
         let last = path.rsplit('/').next().unwrap_or_default();
-        // Only epochs (`%3a`) and pluses are ever written this way.
-        last.replace("%3a", ":")
+        // Only epochs (`%3a`, also in the file's own name) and pluses are ever written this way.
+        last.replace("%25", "%")
+            .replace("%3a", ":")
             .replace("%3A", ":")
             .replace("%2b", "+")
             .replace("%2B", "+")

@@ -189,3 +189,60 @@ fn passwords_in_urls_are_used_and_recorded_nowhere() {
         assert!(!text.contains("alice") && !text.contains("secret"), "{name}: {text}");
     }
 }
+
+/// `apt-get download` writes an epoch as `%3a`, and what it wrote is scanned into an index as it is.
+#[test]
+fn a_name_with_a_percent_is_asked_for_as_that_name() {
+    let Some(world) = repository() else { return };
+    let plain = "repo/libapp_2.0_all.deb";
+    std::fs::rename(world.path(plain), world.path("repo/libapp_1%3a2.0_all.deb")).unwrap();
+    let index = String::from_utf8(world.read("repo/Packages")).unwrap();
+    let index = index.replace("Filename: libapp_2.0_all.deb", "Filename: ./libapp_1%3a2.0_all.deb");
+    world.write("repo/Packages", &index);
+    let digest = eggo_bundles::Digest::of(index.as_bytes());
+    world.write("repo/Release", format!("Suite: stable\nSHA256:\n {digest} {} Packages\n", index.len()));
+    let build = ["build", "-m", "m.yaml", "--key", "key", "-o", "b.tar.gz"];
+    world.done(&build);
+
+    let folder = world.path("repo");
+    let server = Server::start(move |asked| {
+        let name = asked.path.trim_start_matches(['/', '.']).replace("%25", "%");
+        std::fs::read(folder.join(name)).map_or(Answer::new(404, ""), |bytes| Answer::new(200, bytes))
+    });
+    let local = format!("file://{}/", world.path("repo").display());
+    world.write("m.yaml", manifest(&world, "app, tool").replace(&local, &server.url("/")));
+    std::fs::remove_dir_all(world.path("home/.cache")).unwrap();
+    std::fs::remove_file(world.path("b.tar.gz")).unwrap();
+    world.done(&["lock", "-m", "m.yaml"]);
+    world.done(&build);
+    let lock = String::from_utf8(world.read("m.lock")).unwrap();
+    assert!(lock.contains(&server.url("/libapp_1%253a2.0_all.deb")), "{lock}");
+}
+
+/// A token in a url opens the server's door, and stays on this machine.
+#[test]
+fn tokens_in_urls_are_used_and_recorded_nowhere() {
+    let world = World::new();
+    let server = Server::start(|asked| match asked.path.as_str() {
+        "/tool.conf?token=s3cret" => Answer::new(200, "content"),
+        _ => Answer::new(401, ""),
+    });
+    let url = server.url("/tool.conf?token=s3cret");
+    world.write(
+        "m.yaml",
+        format!("name: x\nversion: 1\nfiles: [{{name: tool.conf, url: '{url}', dst: /etc/kubernetes}}]\n"),
+    );
+    world.done(&["keygen", "--no-password", "-o", "key"]);
+    let build = ["build", "-m", "m.yaml", "--key", "key", "-o", "b.tar.gz"];
+    world.done(&build);
+    std::fs::remove_dir_all(world.path("home/.cache")).unwrap();
+    std::fs::remove_file(world.path("b.tar.gz")).unwrap();
+    world.done(&[&build[..], &["--locked"]].concat());
+    let lock = String::from_utf8(world.read("m.lock")).unwrap();
+    assert!(lock.contains(&server.url("/tool.conf")), "{lock}");
+    let index = world.done(&["inspect", "b.tar.gz", "--json"]).stdout;
+    let sbom = world.done(&["sbom", "b.tar.gz"]).stdout;
+    for (name, text) in [("lock", lock), ("index", index), ("sbom", sbom)] {
+        assert!(!text.contains("s3cret"), "{name}: {text}");
+    }
+}

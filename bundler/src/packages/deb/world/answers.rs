@@ -113,10 +113,15 @@ impl Catalog for World<'_> {
         let mut head = package.record.split('\n').next()?.split('\t').skip(5);
         let size = head.next()?.parse().ok()?;
         let sha256 = head.next()?.parse().ok()?;
-        let filename = head.next()?.trim_start_matches("./");
-        let urls = index.urls.iter().map(|base| format!("{}/{filename}", base.trim_end_matches('/')));
+        let path = as_url(head.next()?.trim_start_matches("./"));
+        let urls = index.urls.iter().map(|base| format!("{}/{path}", base.trim_end_matches('/')));
         Some(File { urls: urls.collect(), size, sha256, key: index.key.clone() })
     }
+}
+
+/// The path of a file as a part of a url: a `%` in a name is that letter, as apt has it.
+fn as_url(path: &str) -> String {
+    path.replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
 
 impl World<'_> {
