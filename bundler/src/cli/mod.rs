@@ -33,6 +33,7 @@ use clap::{Parser, Subcommand};
 use eggo_terminal::{Exit, Loudness, Report, Watch};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Build signed, reproducible bundles of packages, binaries, addons and images for machines
 /// without a network.
@@ -98,9 +99,9 @@ pub fn main() -> ExitCode {
         }
     };
     let loudness = if cli.global.quiet { Loudness::Quiet } else { Loudness::Normal };
-    trace(cli.global.verbose);
+    let watch = Arc::new(Watch::new(loudness));
+    trace(loudness, cli.global.verbose, Arc::clone(&watch));
     signals::clean_up_when_told_to_end();
-    let watch = Watch::new(loudness);
     match run(cli.command, &watch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(report) => {
@@ -135,19 +136,36 @@ fn run(command: Command, watch: &Watch) -> Result<(), Report> {
     }
 }
 
-/// `-v` shows what the program does, `-vv` what its parts do; `EGGO_LOG` is as `RUST_LOG`.
-fn trace(verbose: u8) {
+/// What is waited for or tried again is said always; `-v` shows what the program does, `-vv` what its parts do;
+/// `EGGO_LOG` is as `RUST_LOG`.
+fn trace(loudness: Loudness, verbose: u8, watch: Arc<Watch>) {
     use tracing_subscriber::EnvFilter;
-    let default = match verbose {
-        0 => "off",
-        1 => "eggo_bundle=debug,eggo_bundles=debug",
+    let default = match (verbose, loudness) {
+        (0, Loudness::Quiet) => "off",
+        (0, Loudness::Normal) => "eggo_bundle=warn",
+        (1, _) => "eggo_bundle=debug,eggo_bundles=debug",
         _ => "trace",
     };
     let filter = EnvFilter::try_from_env("EGGO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let subscriber = subscriber.with_ansi(std::io::stderr().is_terminal());
+    let writer = move || Lines(Arc::clone(&watch));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let subscriber = subscriber.with_ansi(std::io::stderr().is_terminal()).with_level(verbose > 0);
     // Only a second subscriber in one process could make this fail.
     let _ = subscriber.without_time().with_target(false).try_init();
+}
+
+/// Lines of the log, above the progress bars.
+struct Lines(Arc<Watch>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.insist(String::from_utf8_lossy(bytes).trim_end());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A runtime for the commands that use the network.

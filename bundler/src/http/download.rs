@@ -192,13 +192,13 @@ impl Http {
                 cuts += 1;
                 attempt = 1;
             }
-            match self.pause(attempt, headers.as_deref()) {
-                Some(wait) => {
-                    debug!("{error}: again in {wait:?}");
-                    tokio::time::sleep(wait).await;
-                }
-                None => return Err(error),
-            }
+            let wait = match headers {
+                Some(headers) => self.pause(attempt, Some(&headers)),
+                None => self.pause_after(attempt, &error),
+            };
+            let Some(wait) = wait else { return Err(error) };
+            self.announce(attempt, wait, &error.to_string());
+            tokio::time::sleep(wait).await;
             attempt += 1;
         }
     }
@@ -233,7 +233,7 @@ impl Http {
             status => {
                 let headers = inner.headers().clone();
                 let response =
-                    super::Answer { url: answer.url, inner }.read(super::MAX_ERROR_BODY, false).await;
+                    super::Answer { url: answer.url, inner }.read(self, super::MAX_ERROR_BODY, false).await;
                 let error = match response.and_then(super::Response::success) {
                     Err(error) => error,
                     Ok(response) => Error::Status {
@@ -265,9 +265,7 @@ impl Http {
             return Err(too_large());
         }
         progress.advance(task, partial.take_unreported());
-        while let Some(chunk) =
-            inner.chunk().await.map_err(|error| passing(super::unreachable(url, &error)))?
-        {
+        while let Some(chunk) = inner.chunk().await.map_err(|error| passing(self.unreachable(url, &error)))? {
             if partial.length() + chunk.len() as u64 > limit {
                 return Err(too_large());
             }
@@ -385,7 +383,9 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
 
 fn passing(error: Error) -> Failure {
     match error {
-        error @ Error::Unreachable { .. } => Failure::Passing(error, None),
+        Error::Unreachable { .. } | Error::ProxyUnreachable { .. } | Error::Silent { .. } => {
+            Failure::Passing(error, None)
+        }
         error => Failure::Final(error),
     }
 }

@@ -6,6 +6,7 @@ use eggo_bundles::rules::user_in_url;
 use eggo_terminal::{Explain, Size};
 use reqwest::header::HeaderMap;
 use std::path::PathBuf;
+use std::time::Duration;
 use url::Url;
 
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,12 @@ pub enum Error {
     BadUrl { text: String, reason: String },
     #[error("cannot fetch `{url}`: {reason}")]
     Unreachable { url: String, reason: String },
+    #[error("cannot fetch `{url}`: the proxy `{proxy}` does not answer: {reason}")]
+    ProxyUnreachable { url: String, proxy: String, reason: String },
+    #[error("cannot fetch `{url}`: no byte came for {} s", .after.as_secs())]
+    Silent { url: String, after: Duration },
+    #[error("cannot fetch `{url}`: {reason}")]
+    Certificate { url: String, reason: String },
     #[error("`{url}` answered {status}{}", said(.body))]
     Status { url: String, status: u16, headers: Box<HeaderMap>, body: String },
     #[error("`{url}` is larger than {}", Size(*.limit))]
@@ -70,8 +77,12 @@ impl Explain for Error {
                 "the file is not what was expected: if it was replaced on purpose, mend the checksum; \
                  otherwise do not use it"
             }
-            Error::Unreachable { reason, .. } if reason.contains("certificate") => {
-                "name the server's CA with `--ca-file`"
+            Error::Certificate { .. } => "name the server's CA, or its own certificate, with `--ca-file`",
+            Error::ProxyUnreachable { .. } => {
+                "start the proxy, or correct `http_proxy`, `https_proxy` and `no_proxy`"
+            }
+            Error::Silent { .. } => {
+                "the server accepts connections and says nothing: look at it, or use a mirror"
             }
             Error::Unreachable { .. } => {
                 "check the network and the proxy settings; what was fetched so far is kept"

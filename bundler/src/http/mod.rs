@@ -24,7 +24,7 @@ use eggo_terminal::Size;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tracing::debug;
+use tracing::{debug, warn};
 use url::Url;
 
 const MAX_REDIRECTS: usize = 10;
@@ -50,8 +50,10 @@ pub struct Options {
     /// The pause before the second attempt; it doubles from there.
     pub first_pause: Duration,
     pub connect_timeout: Duration,
-    /// The longest silence in the middle of an answer.
+    /// The longest silence before or in the middle of an answer.
     pub idle_timeout: Duration,
+    /// After this long without an answer, the server that is waited for is named.
+    pub patience: Duration,
 }
 
 impl Default for Options {
@@ -63,7 +65,8 @@ impl Default for Options {
             attempts: 5,
             first_pause: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(15),
-            idle_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(30),
+            patience: Duration::from_secs(5),
         }
     }
 }
@@ -187,20 +190,17 @@ impl Http {
         let mut attempt = 1;
         loop {
             let result = self.attempt(request).await;
-            let wait = match &result {
+            let (wait, reason) = match &result {
                 Ok(response) if retry::is_passing(response.status) => {
-                    self.pause(attempt, Some(&response.headers))
+                    let reason = format!("`{}` answered {}", shown(&request.url), response.status);
+                    (self.pause(attempt, Some(&response.headers)), reason)
                 }
-                Err(Error::Unreachable { .. }) => self.pause(attempt, None),
-                _ => None,
+                Err(error) => (self.pause_after(attempt, error), error.to_string()),
+                Ok(_) => return result,
             };
-            match wait {
-                Some(wait) => {
-                    debug!("attempt {attempt} at {} failed: again in {wait:?}", shown(&request.url));
-                    tokio::time::sleep(wait).await;
-                }
-                None => return result,
-            }
+            let Some(wait) = wait else { return result };
+            self.announce(attempt, wait, &reason);
+            tokio::time::sleep(wait).await;
             attempt += 1;
         }
     }
@@ -220,11 +220,52 @@ impl Http {
         let success = answer.inner.status().is_success();
         // An error page that is too large is cut, not an error of its own.
         let limit = if success { request.max_bytes } else { MAX_ERROR_BODY.max(request.max_bytes) };
-        answer.read(limit, success).await
+        answer.read(self, limit, success).await
     }
 
     fn pause(&self, attempt: u32, headers: Option<&HeaderMap>) -> Option<Duration> {
         retry::pause(attempt, self.options.attempts, self.options.first_pause, headers)
+    }
+
+    /// Only what may pass by itself is tried again, and a silent server but once.
+    fn pause_after(&self, attempt: u32, error: &Error) -> Option<Duration> {
+        match error {
+            Error::Unreachable { .. } | Error::ProxyUnreachable { .. } => self.pause(attempt, None),
+            Error::Silent { .. } if attempt < 2 => self.pause(attempt, None),
+            _ => None,
+        }
+    }
+
+    fn announce(&self, attempt: u32, wait: Duration, reason: &str) {
+        let (next, attempts) = (attempt + 1, self.options.attempts);
+        warn!("{reason}: trying again in {:.1} s (attempt {next} of {attempts})", wait.as_secs_f32());
+    }
+
+    /// Says whom it waits for when nothing comes.
+    async fn answer(&self, url: &Url, builder: reqwest::RequestBuilder) -> Result<reqwest::Response, Error> {
+        let mut sent = std::pin::pin!(builder.send());
+        let result = match tokio::time::timeout(self.options.patience, &mut sent).await {
+            Ok(result) => result,
+            Err(_) => {
+                warn!("waiting for an answer from `{}`", shown(url));
+                sent.await
+            }
+        };
+        result.map_err(|error| self.unreachable(url, &error))
+    }
+
+    fn unreachable(&self, url: &Url, error: &reqwest::Error) -> Error {
+        let (url_shown, reason) = (shown(url), reason(error));
+        if reason.contains("invalid peer certificate") {
+            return Error::Certificate { url: url_shown, reason };
+        }
+        if error.is_timeout() && !error.is_connect() {
+            return Error::Silent { url: url_shown, after: self.options.idle_timeout };
+        }
+        match route::proxy_for(url, &self.options.routes).filter(|_| error.is_connect()) {
+            Some(proxy) => Error::ProxyUnreachable { url: url_shown, proxy, reason },
+            None => Error::Unreachable { url: url_shown, reason },
+        }
     }
 
     /// One attempt, with redirects followed; the body is still to be read.
@@ -253,7 +294,7 @@ impl Http {
                     .body(file_stream(path, *offset, *length).await?),
             };
             debug!("{method} {}", shown(&url));
-            let inner = builder.send().await.map_err(|error| unreachable(&url, &error))?;
+            let inner = self.answer(&url, builder).await?;
             let status = inner.status().as_u16();
             match inner.content_length() {
                 Some(length) => debug!("{status} from {}: {}", shown(&url), Size(length)),
@@ -283,7 +324,7 @@ impl Http {
 }
 
 impl Answer {
-    async fn read(self, limit: u64, strict: bool) -> Result<Response, Error> {
+    async fn read(self, http: &Http, limit: u64, strict: bool) -> Result<Response, Error> {
         let Answer { url, mut inner } = self;
         let status = inner.status().as_u16();
         let headers = inner.headers().clone();
@@ -292,7 +333,7 @@ impl Answer {
             return Err(too_large());
         }
         let mut body = BytesMut::new();
-        while let Some(chunk) = inner.chunk().await.map_err(|error| unreachable(&url, &error))? {
+        while let Some(chunk) = inner.chunk().await.map_err(|error| http.unreachable(&url, &error))? {
             if (body.len() + chunk.len()) as u64 > limit {
                 if strict {
                     return Err(too_large());
@@ -359,10 +400,6 @@ fn forget_credentials(headers: &mut HeaderMap) {
     for name in [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION] {
         headers.remove(name);
     }
-}
-
-fn unreachable(url: &Url, error: &reqwest::Error) -> Error {
-    Error::Unreachable { url: shown(url), reason: reason(error) }
 }
 
 /// The innermost cause says what happened; the layers around it say where in the client.

@@ -2,9 +2,23 @@
 //! reached as the environment says (`http_proxy`, `https_proxy`, `no_proxy`).
 
 use super::Error;
-use super::error::shown;
+use super::error::{recorded, shown};
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{ClientBuilder, NoProxy, Proxy};
 use url::Url;
+
+/// The proxy that requests for `url` go through, as it may be printed.
+pub(super) fn proxy_for(url: &Url, routes: &[Route]) -> Option<String> {
+    match routes.iter().find(|route| route.leads_to(url)).map(|route| &route.way) {
+        Some(Way::Direct) => None,
+        Some(Way::Proxy(proxy)) => Some(shown(proxy)),
+        None => {
+            let uri = url.as_str().parse().ok()?;
+            let proxy = Matcher::from_env().intercept(&uri)?.uri().to_string();
+            Some(recorded(&proxy))
+        }
+    }
+}
 
 /// How requests to one host go out.
 #[derive(Debug, Clone, PartialEq, Eq)]

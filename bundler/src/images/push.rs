@@ -241,7 +241,7 @@ impl Push<'_> {
         session: Session,
     ) -> Result<Session, registry::Error> {
         let passing = match &error {
-            registry::Error::Http(http::Error::Unreachable { .. }) => true,
+            registry::Error::Http(http::Error::Unreachable { .. } | http::Error::Silent { .. }) => true,
             registry::Error::Http(error) => error.status().is_some_and(|s| s == 416 || http::is_passing(s)),
             _ => false,
         };

@@ -320,3 +320,30 @@ fn a_bad_url_is_told_without_its_password() {
         assert!(error.contains("://") && !error.contains("alice") && !error.contains("secret"), "{error}");
     }
 }
+
+/// A server that accepts and says nothing is named, asked once more, and given up.
+#[tokio::test]
+async fn a_silent_server_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = http::url(&format!("http://{}/f", listener.local_addr().unwrap())).unwrap();
+    let held = std::thread::spawn(move || {
+        let accept = || listener.accept().unwrap();
+        [accept(), accept()]
+    });
+    let idle_timeout = Duration::from_millis(200);
+    let options = Options { idle_timeout, first_pause: Duration::from_millis(5), ..Options::default() };
+    let error = Http::new(options).unwrap().get(url.clone(), 10).await.unwrap_err();
+    assert!(matches!(error, Error::Silent { .. }), "{error}");
+    drop(held.join().unwrap());
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_down_is_named() {
+    let proxy = http::url("http://user:secret@127.0.0.1:1").unwrap();
+    let route = Route { scheme: "http".into(), host: "example.org".into(), way: Way::Proxy(proxy) };
+    let options = Options { routes: vec![route], attempts: 1, ..Options::default() };
+    let url = http::url("http://example.org/f").unwrap();
+    let error = Http::new(options).unwrap().get(url, 10).await.unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("the proxy `http://127.0.0.1:1/` does not answer"), "{told}");
+}
