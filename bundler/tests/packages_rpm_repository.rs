@@ -156,6 +156,27 @@ fn a_missing_capability_is_named_with_who_needs_it() {
     assert!(report.contains("`nowhere.so`") && report.contains("lib 1-1"), "{report}");
 }
 
+/// dnf with `best` refuses, too: an older version is nobody's wish unless it is said.
+#[test]
+fn an_older_version_is_taken_only_where_that_is_asked_for() {
+    let root = tempfile::tempdir().unwrap();
+    let packages = ["tools 1.4.7-1||lib-9", "tools 1.4.5-1||lib-8", "lib 8-1|lib-8", "app 1-1||tools"];
+    Repo { packages: &packages, ..Repo::default() }.write(root.path());
+    let report = lock(root.path(), UNSIGNED, "tools", "none").unwrap_err().to_string();
+    assert!(report.contains("`tools 1.4.7-1` (test) requires `lib-9`"), "{report}");
+    assert!(report.contains("older and installable: `tools 1.4.5-1` (test)"), "{report}");
+    assert!(report.contains("`best: false`"), "{report}");
+    // What others need is met by whatever meets it, as with dnf.
+    assert_eq!(names(&lock(root.path(), UNSIGNED, "app", "none").unwrap()), ["tools", "lib", "app"]);
+    let repo = format!("name: test, type: rpm, url: \"file://{}\"{UNSIGNED}", root.path().display());
+    let mut manifest = manifest(root.path(), &[&repo], "tools", "none");
+    manifest.best = false;
+    let locked = lock_all(&manifest).unwrap();
+    assert_eq!((names(&locked), locked[0].version.as_str()), (vec!["tools", "lib"], "1.4.5-1"));
+    // A version that is named is no older one.
+    assert_eq!(names(&lock(root.path(), UNSIGNED, "'tools < 1.4.7'", "none").unwrap()), ["tools", "lib"]);
+}
+
 #[test]
 fn bad_repositories_are_refused_by_name_and_reason() {
     let good: &[&str] = &["app 1-1"];

@@ -11,6 +11,9 @@ pub fn asked(manifest: &Manifest) -> Vec<String> {
     if !manifest.packages.is_empty() {
         lines.extend(baseline(manifest));
         lines.push(format!("recommends {}", manifest.recommends));
+        if !manifest.best {
+            lines.push("best false".to_string());
+        }
         lines.extend(manifest.repos.iter().map(|one| repo(manifest, one)));
         lines.extend(
             manifest.packages.iter().map(|request| format!("package {request} for {}", request.role)),

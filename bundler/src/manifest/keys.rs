@@ -190,6 +190,12 @@ pub const KEYS: &[Key] = &[
     ),
     key("recommends", Shape::Boolean, Some("false"), "Take packages that others only recommend, too"),
     key(
+        "best",
+        Shape::Boolean,
+        Some("true"),
+        "RPM: refuse a package whose newest version cannot be installed; `false` takes an older one",
+    ),
+    key(
         "packages",
         Shape::Mapping(PACKAGES),
         None,

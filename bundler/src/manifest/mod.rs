@@ -27,6 +27,8 @@ pub struct Manifest {
     pub baseline: Baseline,
     /// Take weak dependencies (Recommends) too.
     pub recommends: bool,
+    /// Of rpm packages that are asked for only the newest version is taken, as dnf does with `best`.
+    pub best: bool,
     pub packages: Vec<PackageRequest>,
     /// Binaries, files and folders, in the order of the manifest.
     pub files: Vec<FileRequest>,

@@ -39,6 +39,7 @@ pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
     let repos = each(&fields, "repos", |fields, node| context.repo(fields, node));
     let baseline = context.baseline(&fields);
     let recommends = fields.boolean("recommends").unwrap_or(false);
+    let best = fields.boolean("best").unwrap_or(true);
     let packages = context.packages(&fields);
     let listed = fields.node("packages").unwrap_or(&root);
     let mut files = each(&fields, "binaries", |fields, node| context.file(fields, node, Kind::Bin));
@@ -73,6 +74,7 @@ pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
         repos,
         baseline,
         recommends,
+        best,
         packages,
         files,
         registries,

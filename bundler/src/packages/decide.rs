@@ -121,11 +121,16 @@ pub fn each_arch<T: Send>(
     Ok(locked)
 }
 
-fn to_request(catalog: &dyn Catalog, manifest: &Manifest, request: &PackageRequest) -> Request {
+/// What meets a request of the manifest.
+pub fn need(catalog: &dyn Catalog, request: &PackageRequest) -> Need {
     let limit =
         request.constraint.as_ref().map(|constraint| (constraint.relation, constraint.version.as_str()));
+    catalog.request(&request.name, limit)
+}
+
+fn to_request(catalog: &dyn Catalog, manifest: &Manifest, request: &PackageRequest) -> Request {
     Request {
-        need: catalog.request(&request.name, limit),
+        need: need(catalog, request),
         asked_by: format!("{}, role `{}`", manifest.place(request.line), request.role),
         roles: BTreeSet::from([request.role]),
     }

@@ -5,13 +5,13 @@ use super::modules::Filter;
 use super::repository::{Error, Place, Repository};
 use super::rich::Plain;
 use super::sources;
-use super::world::{Weak, World, unknown_files};
+use super::world::{Versions, Weak, World, unknown_files};
 use crate::Tools;
 use crate::manifest::{self, Manifest, Repo, RepoSource};
 use crate::packages::baseline::Installed;
 use crate::packages::decide::{self, Catalog, File, Locked, Scope};
-use crate::packages::provider::{Need, PackageId};
-use crate::packages::solver::{self, Request};
+use crate::packages::provider::{Need, PackageId, Provider};
+use crate::packages::solver::{self, Request, Unsolvable};
 use crate::packages::version::Relation;
 use crate::packages::version::rpm::Evr;
 use crate::packages::{self, read_baseline};
@@ -52,9 +52,44 @@ pub async fn lock(
     let loaded = try_join_all(archs.iter().map(|arch| load(manifest, *arch, tools))).await?;
     decide::each_arch(loaded, |loaded| {
         let arch = loaded.arch;
-        decide::decide(&loaded.world(manifest), manifest, arch, scope)
-            .map_err(|reason| packages::Error::Unsolvable { arch, reason: Box::new(reason) })
+        let mut world = loaded.world(manifest);
+        if manifest.best {
+            world.accept(Versions::Newest);
+        }
+        decide::decide(&world, manifest, arch, scope).map_err(|mut reason| {
+            if manifest.best {
+                name_older(&mut reason, world, manifest, arch, scope);
+            }
+            packages::Error::Unsolvable { arch, reason: Box::new(reason) }
+        })
     })
+}
+
+/// Where older versions could be installed, says which, and how to get them.
+fn name_older(reason: &mut Unsolvable, mut world: World, manifest: &Manifest, arch: Arch, scope: Scope) {
+    let newest: HashSet<PackageId> =
+        manifest.packages.iter().flat_map(|request| decide::need(&world, request).choices).collect();
+    world.accept(Versions::Any);
+    let Ok(locked) = decide::decide(&world, manifest, arch, scope) else { return };
+    let newest: HashSet<(String, String)> = newest
+        .into_iter()
+        .map(|id| world.identity(id))
+        .map(|identity| (identity.name, identity.version))
+        .collect();
+    let names: HashSet<&String> = newest.iter().map(|(name, _)| name).collect();
+    let older = locked.packages.iter().filter(|package| {
+        names.contains(&package.name) && !newest.contains(&(package.name.clone(), package.version.clone()))
+    });
+    let notes: Vec<String> = older
+        .map(|old| format!("older and installable: `{} {}` ({})", old.name, old.version, old.repo))
+        .collect();
+    if !notes.is_empty() {
+        reason.notes.extend(notes);
+        reason.hint = Some(
+            "add a repo that carries what the newest version needs, or accept older versions with `best: false`"
+                .to_string(),
+        );
+    }
 }
 
 /// What `.repo` files say and nobody here goes by, a line for each section.

@@ -33,11 +33,21 @@ pub struct World {
     obsoleting: ByWord<(u32, Capability)>,
     /// Only of the paths that somebody requires or conflicts with.
     by_file: ByWord<u32>,
+    versions: Versions,
     groups: Vec<GroupId>,
     members: Vec<Vec<u32>>,
     rich: HashMap<(Word, bool), Vec<Lowered>>,
     conditions: Vec<Vec<PackageId>>,
     needs: Vec<OnceCell<Vec<Need>>>,
+}
+
+/// Which versions of a package may meet what a person asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Versions {
+    /// The newest, as dnf with `best`; what targets already have is fine as well.
+    Newest,
+    /// Older ones, where the newest cannot be installed.
+    Any,
 }
 
 /// A clause of a rich dependency over real packages.
@@ -118,6 +128,7 @@ impl World {
             weak,
             installed,
             assumed: HashSet::new(),
+            versions: Versions::Any,
             groups: Vec::new(),
             members: Vec::new(),
             rich: HashMap::new(),
@@ -126,6 +137,11 @@ impl World {
         world.make_groups();
         world.lower_rich();
         world
+    }
+
+    /// Which versions may meet what is asked for by name.
+    pub fn accept(&mut self, versions: Versions) {
+        self.versions = versions;
     }
 
     /// Adds to what targets already have.
@@ -243,8 +259,26 @@ impl World {
         if ids.is_empty() {
             ids = self.plain(plain).into_iter().collect();
         }
+        if self.versions == Versions::Newest {
+            self.keep_newest(&mut ids);
+        }
         self.best_first(&mut ids);
         ids.into_iter().map(PackageId).collect()
+    }
+
+    /// Of each name and kind of arch the newest version, and what is there already.
+    fn keep_newest(&self, ids: &mut Vec<u32>) {
+        let kind = |id: u32| (self.metadata.packages[id as usize].name, self.foreignness(id));
+        let mut newest: HashMap<_, u32> = HashMap::new();
+        for id in ids.iter().copied() {
+            let best = newest.entry(kind(id)).or_insert(id);
+            if self.evr(id).compare(&self.evr(*best)).is_gt() {
+                *best = id;
+            }
+        }
+        ids.retain(|id| {
+            self.installed.contains(id) || self.evr(*id).compare(&self.evr(newest[&kind(*id)])).is_eq()
+        });
     }
 
     pub fn package(&self, id: PackageId) -> &Package {
