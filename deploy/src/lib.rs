@@ -28,6 +28,7 @@
 
 pub mod cleanup;
 pub mod cluster;
+pub mod components;
 pub mod config;
 pub mod content;
 pub mod distribute;

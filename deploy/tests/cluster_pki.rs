@@ -1,14 +1,13 @@
 //! Certificates against kubeadm's, and against openssl.
 
+use eggo_deploy::components;
 use eggo_deploy::pki::folder::Reuse;
-use eggo_deploy::pki::table::{Holder, Subject, rows};
+use eggo_deploy::pki::table::{Subject, rows};
 use eggo_deploy::pki::{AuthorityName, Certificate, Folder, Names, Row};
 use jiff::{SignedDuration, Timestamp};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-const ALL: [Holder; 3] = [Holder::Master, Holder::Etcd, Holder::Worker];
 
 fn now() -> Timestamp {
     Timestamp::now()
@@ -21,7 +20,12 @@ fn api(endpoint: &str) -> Names {
 
 fn rows_of_master(endpoint: &str) -> Vec<Row> {
     let api = api(endpoint);
-    rows(&Subject { name: "master1", ip: "192.168.0.2".parse().unwrap(), holds: &ALL, api: &api })
+    // Of a master that is an etcd member and a worker; kubelets ask the cluster for theirs.
+    let all = components::TABLE.into_iter().flat_map(|component| component.certificates);
+    let leaves: Vec<&str> = all.map(|certificate| certificate.leaf).collect();
+    let leaves: Vec<&str> =
+        leaves.into_iter().filter(|leaf| !["kubelet", "coredns"].contains(leaf)).collect();
+    rows(&Subject { name: "master1", ip: "192.168.0.2".parse().unwrap(), leaves: &leaves, api: &api })
 }
 
 fn openssl(arguments: &[&str]) -> String {

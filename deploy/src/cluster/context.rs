@@ -2,10 +2,11 @@
 
 use super::kubectl::Kubectl;
 use super::probe::{self, Probe};
+use crate::components::{self, Component};
 use crate::config::{self, Config};
-use crate::pki::table::{Holder, Subject};
+use crate::pki::table::Subject;
 use crate::pki::{AuthorityName, Folder, Leaf, Names, Row, folder::Reuse, table};
-use crate::remote::Host;
+use crate::remote::{Host, RemoteFile};
 use crate::run::{Named, Run};
 use eggo_bundles::{Arch, Role};
 use eggo_errors::Report;
@@ -144,7 +145,7 @@ impl Cluster {
     pub async fn kubectl_on<'a>(&'a self, master: &'a Node) -> Result<Kubectl<'a>, Report> {
         let probe = master.probe(&self.config).await?;
         let program = require(master, probe, "kubectl", Role::Master)?;
-        let server = format!("https://{}:6443", super::flags::bracketed(&master.host));
+        let server = super::flags::api_url(&master.host);
         Ok(Kubectl::new(&*master.remote, program, self.admin_kubeconfig(&server)?))
     }
 
@@ -162,7 +163,7 @@ impl Cluster {
     fn admin_row(&self) -> Row {
         let api = self.api_names();
         let ip = self.config.service.gateway;
-        table::rows(&Subject { name: "admin", ip, holds: &[Holder::Control], api: &api }).remove(0)
+        table::rows(&Subject { name: "admin", ip, leaves: &[table::ADMIN], api: &api }).remove(0)
     }
 
     pub fn kubeconfig(&self, server: &str, user: &str, leaf: &Leaf) -> Result<Zeroizing<String>, Report> {
@@ -175,6 +176,20 @@ impl Cluster {
             credentials: Credentials::Certificate(leaf),
         };
         Ok(kubeconfig.write())
+    }
+
+    /// The kubeconfig of a component, as a file of the host's.
+    pub fn kubeconfig_of(
+        &self,
+        component: &Component,
+        host: &config::Host,
+        server: &str,
+    ) -> Result<RemoteFile, Report> {
+        let known = component.kubeconfig.ok_or_else(|| {
+            Report::new("a component without a kubeconfig is to get one").exit(eggo_errors::Exit::Bug)
+        })?;
+        let text = self.kubeconfig(server, known.user, &self.leaf(host, known.leaf)?)?;
+        Ok(RemoteFile::new(known.path, text.to_string()).secret())
     }
 
     /// `https://HOST:PORT` of the whole API, as the nodes and the administrator know it.
@@ -195,28 +210,8 @@ impl Cluster {
 
     /// The leaves that a node holds.
     pub fn rows(&self, host: &config::Host) -> Vec<Row> {
-        let mut holds = Vec::new();
-        if host.has(Role::Master) {
-            holds.push(Holder::Master);
-            if self.config.dns.kind == config::DnsKind::Binary {
-                holds.push(Holder::Dns);
-            }
-        }
-        if host.has(Role::Etcd) {
-            holds.push(Holder::Etcd);
-        }
-        if host.has(Role::Worker) {
-            holds.push(Holder::Worker);
-            if !self.config.kubelet_serving {
-                holds.push(Holder::WorkerServing);
-            }
-        }
-        let api = self.api_names();
-        let mut rows = table::rows(&Subject { name: &host.name, ip: host.ip, holds: &holds, api: &api });
-        if self.config.etcd.external.is_some() {
-            rows.retain(|row| row.authority != AuthorityName::Etcd);
-        }
-        rows
+        let (leaves, api) = (components::leaves(&self.config, host), self.api_names());
+        table::rows(&Subject { name: &host.name, ip: host.ip, leaves: &leaves, api: &api })
     }
 
     /// One leaf of a node, made if need be.

@@ -5,10 +5,11 @@ use super::context::{Cluster, Node};
 use super::deploy::{control_plane, dns, etcd, load_balancer};
 use super::flags::peer_url;
 use super::{etcd_data, paths};
+use crate::components;
 use crate::config::{Config, DnsKind};
 use crate::events::Event;
 use crate::phases::PhaseError;
-use crate::remote::{Command, quote};
+use crate::remote::{Command, Script, quote};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use std::sync::Arc;
@@ -136,8 +137,11 @@ pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Resul
     if has(Role::Master) {
         // No new connection goes to them before they stop.
         load_balancer::run(&rest).await?;
+        let api = components::API_SERVER.name();
+        let controllers: Vec<&str> =
+            components::named(Role::Master).into_iter().filter(|name| Some(*name) != api).collect();
         for node in going.iter().filter(|node| node.host.has(Role::Master)) {
-            stop(cluster, node, &["kube-scheduler", "kube-controller-manager", "coredns"]).await;
+            stop(cluster, node, &controllers).await;
         }
         if rest.config.dns.kind == DnsKind::Binary {
             dns::run(&rest).await?;
@@ -150,7 +154,7 @@ pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Resul
     }
     for node in &going {
         if node.host.has(Role::Master) {
-            stop(cluster, node, &["kube-apiserver"]).await;
+            stop(cluster, node, components::API_SERVER.name().as_slice()).await;
         }
         rest.pki().map_err(PhaseError::Whole)?.forget(&node.host.name)?;
     }
@@ -173,7 +177,7 @@ async fn drain(rest: &Cluster, node: &Node, limit: Duration) -> Result<(), Repor
         .run(kubectl.script("drain the node", &script, b"").timeout(limit + Duration::from_secs(60)))
         .await?;
     drop(waits);
-    stop(rest, node, &["kubelet", "kube-proxy"]).await;
+    stop(rest, node, &components::named(Role::Worker)).await;
     let script = format!("kubectl delete node {name} --ignore-not-found >/dev/null");
     kubectl.run("delete the node", &script).await?;
     Ok(())
@@ -187,9 +191,8 @@ async fn stop(cluster: &Cluster, node: &Node, units: &[&str]) {
     }
 }
 
-/// Shell: one by one, for systemd stops none of several units if one of them is not there.
-fn stop_each(units: &[&str]) -> String {
-    format!("for unit in {}; do systemctl disable --now $unit 2>/dev/null || :; done", units.join(" "))
+fn stop_each(units: &[&str]) -> Script {
+    Script::new([include_str!("delete/stop.sh")]).args(units.iter().copied())
 }
 
 async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Result<(), Report> {
@@ -206,8 +209,8 @@ async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Resul
         if let Some(member) = listed.iter().find(|member| member.peer_urls.contains(&url)) {
             etcd::remove(first, member).await?;
         }
-        stop(cluster, node, &["etcd"]).await;
-        let forget = format!("rm -rf {}", paths::ETCD_DATA);
+        stop(cluster, node, &components::named(Role::Etcd)).await;
+        let forget = Script::new([include_str!("delete/forget_etcd.sh")]).set("DATA", paths::ETCD_DATA);
         let _ = node.remote.run(Command::sh("remove etcd's data", forget)).await;
     }
     Ok(())

@@ -58,7 +58,7 @@ pub fn command(config: &Config) -> Command {
         }
     }
     let script = Script::new([include_str!("probe.sh")])
-        .set("PROGRAMS", words(programs().into_iter().chain(["nginx"]).collect()))
+        .set("PROGRAMS", words(programs().into_iter().collect()))
         .set("UNITS", words(runtimes().map(|kind| kind.service).chain(["nginx", "etcd"]).collect()))
         .set("SHARED", words(shared))
         .set("SETTINGS", settings.join(" "))
@@ -147,13 +147,12 @@ mod tests {
     #[test]
     fn a_kubelet_whose_certificate_has_expired_is_to_join_again() {
         use crate::pki::folder::Reuse;
-        use crate::pki::table::{Holder, Names, Subject, rows};
+        use crate::pki::table::{Names, Subject, rows};
         let folder = tempfile::tempdir().unwrap();
         let begin = Timestamp::now() - jiff::SignedDuration::from_hours(24 * 400);
         let pki = crate::pki::Folder::prepare(folder.path(), None, begin).unwrap();
         let api = Names::default();
-        let subject =
-            Subject { name: "w", ip: [127, 0, 0, 1].into(), holds: &[Holder::WorkerServing], api: &api };
+        let subject = Subject { name: "w", ip: [127, 0, 0, 1].into(), leaves: &["kubelet"], api: &api };
         let row = rows(&subject).remove(0);
         let joined = |at| {
             let leaf = pki.leaf(Some("w"), &row, Reuse::Never, at).unwrap();

@@ -5,8 +5,8 @@ use super::certs::{self, WARN_DAYS};
 use super::context::{Cluster, Node};
 use super::deploy::etcd::{is_healthy, members};
 use super::flags::{client_url, peer_url};
-use crate::config::DnsKind;
-use crate::remote::{Command, RemoteError, words};
+use crate::components;
+use crate::remote::{Command, RemoteError, Script};
 use eggo_bundles::Role;
 use eggo_errors::{Explain as _, Report};
 use serde::{Deserialize, Serialize};
@@ -89,28 +89,6 @@ pub async fn gather(cluster: &Cluster) -> Result<Status, Report> {
     Ok(status)
 }
 
-/// The services that a node's roles ask for.
-pub fn components(cluster: &Cluster, node: &Node) -> Vec<&'static str> {
-    let config = &cluster.config;
-    let mut names = Vec::new();
-    if node.host.has(Role::Etcd) && config.etcd.external.is_none() {
-        names.push("etcd");
-    }
-    if node.host.has(Role::Loadbalance) {
-        names.push("nginx");
-    }
-    if node.host.has(Role::Master) {
-        names.extend(["kube-apiserver", "kube-controller-manager", "kube-scheduler"]);
-        if config.dns.kind == DnsKind::Binary {
-            names.push("coredns");
-        }
-    }
-    if node.host.has(Role::Worker) {
-        names.extend([config.runtime.kind.service, "kubelet", "kube-proxy"]);
-    }
-    names
-}
-
 /// What a node says of itself, or why it was not reached.
 async fn look(cluster: &Cluster, node: &Node) -> (NodeStatus, Option<RemoteError>) {
     let host = &node.host;
@@ -121,8 +99,8 @@ async fn look(cluster: &Cluster, node: &Node) -> (NodeStatus, Option<RemoteError
         roles: host.roles.iter().map(|role| role.as_str().to_string()).collect(),
         ..NodeStatus::default()
     };
-    let names = components(cluster, node);
-    let script = format!("for u in {}; do echo \"$u $(systemctl is-active $u)\"; done", words(&names));
+    let names = components::services(&cluster.config, host);
+    let script = Script::new([include_str!("status/services.sh")]).args(names);
     let output = match node.remote.run(Command::sh("look at the services", script)).await {
         Ok(output) => output,
         Err(error) => return (found, Some(error)),

@@ -9,6 +9,7 @@ use super::context::{Cluster, Node};
 use super::deploy::{Work, control_plane, dns, etcd, failed_on, load_balancer, on_each, ready, workers};
 use super::etcd_data;
 use super::kubectl::Kubectl;
+use crate::components;
 use crate::config::DnsKind;
 use crate::events::Event;
 use crate::phases::PhaseError;
@@ -186,7 +187,8 @@ async fn services(
     let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
     let etcd = restart_etcd(&fresh, node).await;
     // Once it works with its data, a newer etcd refuses to be an older one again.
-    let stay: &[&str] = if etcd.is_ok() && has_etcd(&fresh, node) { &ETCD } else { &[] };
+    let stays = etcd.is_ok() && has_etcd(&fresh, node);
+    let stay: Vec<&str> = components::programs_of(Role::Etcd).filter(|_| stays).collect();
     let result = match etcd {
         Ok(()) => restart(&fresh, node).await,
         Err(report) => Err(report),
@@ -198,7 +200,7 @@ async fn services(
     // The next master still runs the old version; this one goes back to it.
     let went_back = async {
         installer.reopen(node).await?;
-        let lost = before.give_back(cluster, node, stay).await?;
+        let lost = before.give_back(cluster, node, &stay).await?;
         cause.notes.extend(no_way_back(&lost));
         let fresh = cluster.afresh();
         let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
@@ -211,7 +213,7 @@ async fn services(
         Ok(lost) => lost,
         Err(report) => return Err(because(report, &cause)),
     };
-    Err(cause.hinted(match (&*lost, stay) {
+    Err(cause.hinted(match (&*lost, &*stay) {
         ([], []) => "this node is back on its former version; the upgrade has stopped",
         ([], _) => {
             "this node is back on its former version, but for etcd, which stays; the upgrade has stopped"
@@ -274,7 +276,8 @@ async fn worker(
             // The control plane on this node, if there is one, came up with the new ones.
             let given = async {
                 installer.reopen(node).await?;
-                before.former.give_back(cluster, node, &CONTROL_PLANE).await
+                let control_plane = [Role::Etcd, Role::Master].into_iter().flat_map(components::programs_of);
+                before.former.give_back(cluster, node, &control_plane.collect::<Vec<_>>()).await
             };
             let lost = given.await.map_err(|report| because(report, &cause))?;
             cause.notes.extend(no_way_back(&lost));
@@ -344,10 +347,6 @@ async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), 
     kubectl.until("see the kubelet's version", &check, limit).await?;
     ready::wait(&fresh, &[name], limit).await.map_err(|error| error.report("wait for the node"))
 }
-
-const ETCD: [&str; 2] = ["etcd", "etcdctl"];
-const CONTROL_PLANE: [&str; 7] =
-    ["etcd", "etcdctl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "coredns"];
 
 /// A node before its turn.
 struct Before {

@@ -5,6 +5,7 @@ mod parse;
 
 pub use parse::parse;
 
+use crate::components;
 use crate::remote::{Command, Host, RemoteError, Script};
 use crate::runtimes::RuntimeKind;
 use crate::store;
@@ -20,8 +21,8 @@ const SCRIPT: &str = include_str!("gather.sh");
 /// Kernel modules that a Kubernetes node uses.
 pub const MODULES: [&str; 5] = ["br_netfilter", "overlay", "nf_conntrack", "ip_tables", "ip_vs"];
 
-/// Besides those of container runtimes.
-const TOOLS: [&str; 27] = [
+/// Besides those of components and container runtimes.
+const TOOLS: [&str; 26] = [
     "tar",
     "sha256sum",
     "gzip",
@@ -35,7 +36,6 @@ const TOOLS: [&str; 27] = [
     "rpm",
     "dnf",
     "yum",
-    "nginx",
     "runc",
     "firewall-cmd",
     "ufw",
@@ -51,19 +51,6 @@ const TOOLS: [&str; 27] = [
     "grep",
 ];
 
-/// Programs of a cluster, which a bundle brings or a node has, besides those of container runtimes.
-const PROGRAMS: [&str; 9] = [
-    "etcd",
-    "etcdctl",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubectl",
-    "kubelet",
-    "kube-proxy",
-    "coredns",
-];
-
 /// Programs whose presence decides something.
 pub fn tools() -> Vec<&'static str> {
     let clients = RuntimeKind::all().map(|kind| kind.client);
@@ -72,7 +59,7 @@ pub fn tools() -> Vec<&'static str> {
 
 /// Programs of a cluster, which a bundle brings or a node has.
 pub fn programs() -> Vec<&'static str> {
-    PROGRAMS.into_iter().chain(RuntimeKind::all().map(|kind| kind.program)).collect()
+    components::programs().chain(RuntimeKind::all().map(|kind| kind.program)).collect()
 }
 
 /// A node as it was found.

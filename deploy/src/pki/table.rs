@@ -11,20 +11,6 @@ pub enum Usage {
     Both,
 }
 
-/// Who holds a leaf and its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holder {
-    /// The control machine alone.
-    Control,
-    Master,
-    Etcd,
-    Worker,
-    /// Workers whose kubelet does not ask the cluster for its serving certificate.
-    WorkerServing,
-    /// Nodes that run coredns as a service.
-    Dns,
-}
-
 /// The alternative names of a certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
@@ -55,7 +41,8 @@ pub struct Row {
 pub struct Subject<'a> {
     pub name: &'a str,
     pub ip: IpAddr,
-    pub holds: &'a [Holder],
+    /// Those that it holds.
+    pub leaves: &'a [&'a str],
     /// What the apiserver is called besides the node's own name and address: the service's
     /// names, the endpoint, what the user adds.
     pub api: &'a Names,
@@ -79,7 +66,6 @@ enum Alternative {
 
 struct Entry {
     path: &'static str,
-    holder: Holder,
     authority: AuthorityName,
     common: Common,
     organisation: Option<&'static str>,
@@ -95,27 +81,30 @@ const TABLE: [Entry; 13] = {
     use Common::{Fixed, Kubelet, Node};
     use Usage::{Both, Client, Server};
     [
-        Entry { path: "apiserver", holder: Holder::Master, authority: Cluster, common: Fixed("kube-apiserver"), organisation: None, usage: Server, names: Alternative::Api },
-        Entry { path: "apiserver-kubelet-client", holder: Holder::Master, authority: Cluster, common: Fixed("kube-apiserver-kubelet-client"), organisation: MASTERS, usage: Client, names: Alternative::None },
-        Entry { path: "apiserver-etcd-client", holder: Holder::Master, authority: Etcd, common: Fixed("kube-apiserver-etcd-client"), organisation: MASTERS, usage: Client, names: Alternative::None },
-        Entry { path: "front-proxy-client", holder: Holder::Master, authority: FrontProxy, common: Fixed("front-proxy-client"), organisation: None, usage: Client, names: Alternative::None },
-        Entry { path: "etcd/server", holder: Holder::Etcd, authority: Etcd, common: Node, organisation: None, usage: Both, names: Alternative::Local },
-        Entry { path: "etcd/peer", holder: Holder::Etcd, authority: Etcd, common: Node, organisation: None, usage: Both, names: Alternative::Local },
-        Entry { path: "etcd/healthcheck-client", holder: Holder::Etcd, authority: Etcd, common: Fixed("kube-etcd-healthcheck-client"), organisation: MASTERS, usage: Client, names: Alternative::None },
-        Entry { path: "controller-manager", holder: Holder::Master, authority: Cluster, common: Fixed("system:kube-controller-manager"), organisation: None, usage: Client, names: Alternative::None },
-        Entry { path: "scheduler", holder: Holder::Master, authority: Cluster, common: Fixed("system:kube-scheduler"), organisation: None, usage: Client, names: Alternative::None },
-        Entry { path: "kube-proxy", holder: Holder::Worker, authority: Cluster, common: Fixed("system:kube-proxy"), organisation: None, usage: Client, names: Alternative::None },
-        Entry { path: "kubelet", holder: Holder::WorkerServing, authority: Cluster, common: Kubelet, organisation: Some("system:nodes"), usage: Server, names: Alternative::Node },
-        Entry { path: "coredns", holder: Holder::Dns, authority: Cluster, common: Fixed("system:coredns"), organisation: None, usage: Client, names: Alternative::None },
-        Entry { path: "admin", holder: Holder::Control, authority: Cluster, common: Fixed("kubernetes-admin"), organisation: MASTERS, usage: Client, names: Alternative::None },
+        Entry { path: "apiserver", authority: Cluster, common: Fixed("kube-apiserver"), organisation: None, usage: Server, names: Alternative::Api },
+        Entry { path: "apiserver-kubelet-client", authority: Cluster, common: Fixed("kube-apiserver-kubelet-client"), organisation: MASTERS, usage: Client, names: Alternative::None },
+        Entry { path: "apiserver-etcd-client", authority: Etcd, common: Fixed("kube-apiserver-etcd-client"), organisation: MASTERS, usage: Client, names: Alternative::None },
+        Entry { path: "front-proxy-client", authority: FrontProxy, common: Fixed("front-proxy-client"), organisation: None, usage: Client, names: Alternative::None },
+        Entry { path: "etcd/server", authority: Etcd, common: Node, organisation: None, usage: Both, names: Alternative::Local },
+        Entry { path: "etcd/peer", authority: Etcd, common: Node, organisation: None, usage: Both, names: Alternative::Local },
+        Entry { path: "etcd/healthcheck-client", authority: Etcd, common: Fixed("kube-etcd-healthcheck-client"), organisation: MASTERS, usage: Client, names: Alternative::None },
+        Entry { path: "controller-manager", authority: Cluster, common: Fixed("system:kube-controller-manager"), organisation: None, usage: Client, names: Alternative::None },
+        Entry { path: "scheduler", authority: Cluster, common: Fixed("system:kube-scheduler"), organisation: None, usage: Client, names: Alternative::None },
+        Entry { path: "kube-proxy", authority: Cluster, common: Fixed("system:kube-proxy"), organisation: None, usage: Client, names: Alternative::None },
+        Entry { path: "kubelet", authority: Cluster, common: Kubelet, organisation: Some("system:nodes"), usage: Server, names: Alternative::Node },
+        Entry { path: "coredns", authority: Cluster, common: Fixed("system:coredns"), organisation: None, usage: Client, names: Alternative::None },
+        Entry { path: ADMIN, authority: Cluster, common: Fixed("kubernetes-admin"), organisation: MASTERS, usage: Client, names: Alternative::None },
     ]
 };
+
+/// The leaf by which the administrator talks to the API. Only the control machine holds it.
+pub const ADMIN: &str = "admin";
 
 /// The leaves that `subject` holds.
 pub fn rows(subject: &Subject<'_>) -> Vec<Row> {
     TABLE
         .iter()
-        .filter(|entry| subject.holds.contains(&entry.holder))
+        .filter(|entry| subject.leaves.contains(&entry.path))
         .map(|entry| row(entry, subject))
         .collect()
 }

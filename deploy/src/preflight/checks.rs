@@ -2,9 +2,10 @@
 
 use super::budget::budget;
 use super::{Candidate, Check, Circumstances, Level, this_machine};
+use crate::components;
 use crate::config::Config;
 use crate::facts::{Facts, Module, Protocol};
-use crate::nodes::{placements, system};
+use crate::nodes::placements;
 use crate::packages;
 use crate::store::STORE;
 use eggo_bundles::{Item, Kind, Role};
@@ -18,8 +19,8 @@ const MASTER_MEMORY: u64 = 1700 << 20;
 const LEAST_MEMORY: u64 = 600 << 20;
 /// Programs without which nothing works.
 const NEEDED_TOOLS: [&str; 7] = ["tar", "sha256sum", "systemctl", "cmp", "stat", "awk", "grep"];
-/// Services of a Kubernetes.
-const KUBERNETES: [&str; 6] = ["kubelet", "kube-apiserver", "etcd", "kube-proxy", "k3s", "k0scontroller"];
+/// Services of other ways to run Kubernetes.
+const OTHERS: [&str; 2] = ["k3s", "k0scontroller"];
 
 pub struct Found {
     pub check: Check,
@@ -169,7 +170,7 @@ fn kernel(candidate: &Candidate<'_>) -> Vec<Found> {
 fn ports(config: &Config, candidate: &Candidate<'_>) -> Vec<Found> {
     let Candidate { host, facts, .. } = candidate;
     let mut found = Vec::new();
-    for port in system::ports(config, host) {
+    for port in components::ports(config, host) {
         let protocol = match port.protocol {
             crate::config::Protocol::Tcp => Protocol::Tcp,
             crate::config::Protocol::Udp => Protocol::Udp,
@@ -190,7 +191,9 @@ fn leftovers(config: &Config, facts: &Facts) -> Vec<Found> {
     if let Some(other) = facts.cluster.as_ref().filter(|cluster| **cluster != config.cluster_id) {
         found.push(error(Check::Leftovers, format!("the node belongs to the cluster `{other}`")));
     }
-    let running: Vec<&str> = KUBERNETES.into_iter().filter(|service| facts.runs(service)).collect();
+    let ours = components::TABLE.into_iter().filter(|component| component.flags.is_some());
+    let services = ours.filter_map(|component| component.name()).chain(OTHERS);
+    let running: Vec<&str> = services.filter(|service| facts.runs(service)).collect();
     if !running.is_empty() {
         found.push(error(Check::Leftovers, format!("a Kubernetes runs here: {}", running.join(", "))));
     }

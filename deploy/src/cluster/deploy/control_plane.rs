@@ -3,9 +3,10 @@
 use super::failed_on;
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::{bootstrap, control_plane as files, unit};
-use crate::cluster::flags::{Scope, bracketed};
+use crate::cluster::flags::{Scope, api_url};
 use crate::cluster::service::{Service, make_folder};
 use crate::cluster::{Cluster, paths};
+use crate::components;
 use crate::config::Component;
 use crate::events::Event;
 use crate::journal::Undo;
@@ -50,33 +51,19 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     }
     .ensure(&cluster.run, node)
     .await?;
-    let server = format!("https://{}:6443", bracketed(&node.host));
-    for (component, name, leaf, user, path, port) in [
-        (
-            Component::KubeControllerManager,
-            "kube-controller-manager",
-            "controller-manager",
-            "system:kube-controller-manager",
-            paths::CONTROLLER_MANAGER,
-            10257,
-        ),
-        (
-            Component::KubeScheduler,
-            "kube-scheduler",
-            "scheduler",
-            "system:kube-scheduler",
-            paths::SCHEDULER,
-            10259,
-        ),
+    let server = api_url(&node.host);
+    for (component, port) in [
+        (&components::CONTROLLER_MANAGER, components::CONTROLLER_MANAGER_PORT),
+        (&components::SCHEDULER, components::SCHEDULER_PORT),
     ] {
+        let (name, probe) = (component.service(&cluster.config), scope.probe);
         let program = require(node, probe, name, Role::Master)?;
         let version = kubernetes_version(cluster, node, name).await?;
         let scope = Scope { version, ..scope };
-        let kubeconfig = cluster.kubeconfig(&server, user, &cluster.leaf(&node.host, leaf)?)?;
-        let mut files = vec![RemoteFile::new(path, kubeconfig.to_string()).secret()];
+        let mut files = vec![cluster.kubeconfig_of(component, &node.host, &server)?];
         files.extend(shared_files(cluster)?);
         Service {
-            unit: Some(unit::write(component, program, &scope)),
+            unit: component.flags.map(|flags| unit::write(flags, program, &scope)),
             files,
             depends: version.to_string(),
             works: Some(listens(port)),

@@ -3,10 +3,11 @@
 use super::failed_on;
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::coredns::{self, Upstream};
-use crate::cluster::flags::bracketed;
+use crate::cluster::flags::api_url;
 use crate::cluster::probe::Probe;
 use crate::cluster::service::Service;
 use crate::cluster::{Cluster, paths};
+use crate::components;
 use crate::config::DnsKind;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
@@ -57,14 +58,11 @@ async fn apply(cluster: &Cluster, objects: String) -> Result<(), Report> {
 pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let probe = node.probe(&cluster.config).await?;
     let program = require(node, probe, "coredns", Role::Master)?;
-    let server = format!("https://{}:6443", bracketed(&node.host));
-    let leaf = cluster.leaf(&node.host, "coredns")?;
-    let kubeconfig = cluster.kubeconfig(&server, "coredns", &leaf)?;
     let corefile = coredns::corefile(&cluster.config, node.host.ip, upstream_of(probe));
     Service {
         unit: Some(coredns::unit(program)),
         files: vec![
-            RemoteFile::new(paths::COREDNS, kubeconfig.to_string()).secret(),
+            cluster.kubeconfig_of(&components::DNS, &node.host, &api_url(&node.host))?,
             RemoteFile::new(paths::COREFILE, corefile),
         ],
         works: Some(super::control_plane::listens_on(node.host.ip, 53)),

@@ -10,6 +10,7 @@ use crate::cluster::flags::Scope;
 use crate::cluster::kubectl::until;
 use crate::cluster::service::Service;
 use crate::cluster::{Cluster, paths};
+use crate::components;
 use crate::config::Component;
 use crate::events::Event;
 use crate::journal::Undo;
@@ -142,12 +143,10 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
     let version = kubernetes_version(cluster, node, "kube-proxy").await?;
     let scope = Scope { version, ..scope };
     let program = require(node, probe, "kube-proxy", Role::Worker)?;
-    let leaf = cluster.leaf(&node.host, "kube-proxy")?;
-    let kubeconfig = cluster.kubeconfig(&cluster.endpoint(), "system:kube-proxy", &leaf)?;
     Service {
         unit: Some(unit::write(Component::KubeProxy, program, &scope)),
         files: vec![
-            RemoteFile::new(paths::KUBE_PROXY, kubeconfig.to_string()).secret(),
+            cluster.kubeconfig_of(&components::PROXY, &node.host, &cluster.endpoint())?,
             RemoteFile::new(paths::KUBE_PROXY_CONFIG, proxy::config(&scope)),
         ],
         depends: version.to_string(),

@@ -2,7 +2,7 @@
 
 use crate::cluster::flags::bracketed;
 use crate::cluster::probe::Probe;
-use crate::config::Config;
+use crate::config::{Config, defaults::API_PORT};
 use eggo_bundles::Role;
 
 /// A backend that does not accept a connection is left alone for a while; the connection
@@ -18,7 +18,8 @@ pub fn config(config: &Config, port: u16, probe: &Probe) -> String {
          stream {\n    upstream kube-apiserver {\n        least_conn;\n",
     );
     for master in config.with_role(Role::Master) {
-        text.push_str(&format!("        server {}:6443 max_fails=2 fail_timeout=5s;\n", bracketed(master)));
+        let address = bracketed(master);
+        text.push_str(&format!("        server {address}:{API_PORT} max_fails=2 fail_timeout=5s;\n"));
     }
     text.push_str(&format!(
         "    }}\n    server {{\n        listen {port};\n        proxy_pass kube-apiserver;\n        \

@@ -1,6 +1,7 @@
 //! kube-apiserver.
 
 use super::{Flag, etcd_endpoints, flag, paths, text, until};
+use crate::config::defaults;
 use std::time::Duration;
 
 pub(super) const TABLE: &[Flag] = &[
@@ -35,7 +36,7 @@ pub(super) const TABLE: &[Flag] = &[
     flag("requestheader-extra-headers-prefix", |_| text("X-Remote-Extra-")),
     flag("requestheader-group-headers", |_| text("X-Remote-Group")),
     flag("requestheader-username-headers", |_| text("X-Remote-User")),
-    flag("secure-port", |_| text("6443")),
+    flag("secure-port", |_| Some(defaults::API_PORT.to_string())),
     flag("service-account-issuer", |scope| {
         Some(format!("https://kubernetes.default.svc.{}", scope.config.dns.domain))
     }),

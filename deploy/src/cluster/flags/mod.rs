@@ -12,7 +12,7 @@ mod scheduler;
 
 use super::paths;
 use super::probe::Probe;
-use crate::config::{Component, Config, Host};
+use crate::config::{Component, Config, Host, defaults};
 use crate::version::Version;
 use eggo_bundles::Role;
 
@@ -93,6 +93,11 @@ pub fn etcd_endpoints(config: &Config) -> Vec<String> {
         Some(external) => external.endpoints.clone(),
         None => config.with_role(Role::Etcd).map(client_url).collect(),
     }
+}
+
+/// The apiserver on a master.
+pub fn api_url(host: &Host) -> String {
+    format!("https://{}:{}", bracketed(host), defaults::API_PORT)
 }
 
 pub fn client_url(host: &Host) -> String {

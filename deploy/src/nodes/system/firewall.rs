@@ -1,15 +1,14 @@
 //! Ports that the node's firewall must let in, with whatever firewall runs there; without one there
 //! is nothing to open. Only ports that were closed are opened, and only those are closed again.
 
-use crate::config::{Config, DnsKind, Host, Port, Protocol};
+use crate::components;
+use crate::config::Port;
 use crate::facts::Facts;
 use crate::journal::Undo;
 use crate::nodes::{Node, Nodes};
 use crate::remote::{Command, KEPT, words};
 use crate::run::{Outcome, Step};
-use eggo_bundles::Role;
 use eggo_errors::Report;
-use std::collections::BTreeSet;
 
 /// Which ports we opened, one `PORT/PROTOCOL` a line; with `later` behind it, if it was open until a reboot
 /// before.
@@ -125,36 +124,9 @@ impl Firewall {
     }
 }
 
-/// What the components of a host's roles listen on, and what deploy.yaml asks for beyond.
-pub fn ports(config: &Config, host: &Host) -> BTreeSet<Port> {
-    let mut ports = config.open_ports(host);
-    let mut tcp = |numbers: &[u16]| {
-        ports.extend(numbers.iter().map(|port| Port { port: *port, protocol: Protocol::Tcp }))
-    };
-    if host.has(Role::Etcd) {
-        tcp(&[2379, 2380, 2381]);
-    }
-    if host.has(Role::Master) {
-        tcp(&[6443, 10251, 10252, 10257, 10259]);
-        if config.dns.kind == DnsKind::Binary {
-            tcp(&[53, 9153]);
-        }
-    }
-    if host.has(Role::Worker) {
-        tcp(&[10250, 10256]);
-    }
-    if let Some(port) = config.load_balancer_port.filter(|_| host.has(Role::Loadbalance)) {
-        tcp(&[port]);
-    }
-    if host.has(Role::Master) && config.dns.kind == DnsKind::Binary {
-        ports.insert(Port { port: 53, protocol: Protocol::Udp });
-    }
-    ports
-}
-
 pub(super) async fn open(all: &Nodes, node: &Node) -> Result<(), Report> {
     let Some(firewall) = Firewall::of(&node.facts) else { return Ok(()) };
-    let ports: Vec<String> = ports(&all.config, &node.host).iter().map(Port::to_string).collect();
+    let ports: Vec<String> = components::ports(&all.config, &node.host).iter().map(Port::to_string).collect();
     if ports.is_empty() {
         return Ok(());
     }

@@ -5,7 +5,7 @@ mod firewall;
 mod hosts;
 mod kernel;
 
-pub use firewall::{Firewall, ports};
+pub use firewall::Firewall;
 
 use super::{Node, Nodes};
 use crate::journal::Undo;

@@ -1,0 +1,2 @@
+# Removes the data of an etcd member that has left. DATA: where it is.
+rm -rf "${DATA:?}"
