@@ -83,6 +83,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Report>,
     },
+    /// It was asked to stop: no further step begins, and those under way are waited for.
+    Stopping {},
     PhaseStarted {
         phase: String,
         title: String,

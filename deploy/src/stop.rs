@@ -57,6 +57,12 @@ impl Stop {
         Busy(self.clone())
     }
 
+    /// Ends when it is asked for.
+    pub(crate) async fn asked(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.state.subscribe().wait_for(|state| state.asked).await;
+    }
+
     /// Ends when it was asked for and nothing is under way any more, or the limit is over.
     pub(crate) async fn given_up(&self) {
         let mut state = self.state.subscribe();

@@ -11,7 +11,7 @@ use eggo_bundles::{Digest, Item};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 /// Cuts without a byte of progress in between, after which a node is given up.
 const MOST_CUTS: usize = 5;
@@ -80,7 +80,22 @@ struct Job<'a> {
 /// A batch that the node is receiving or verifying.
 struct Running {
     items: BTreeMap<Digest, String>,
-    end: JoinHandle<Result<Output, RemoteError>>,
+    end: Task,
+}
+
+/// A command that runs while it is fed, and is ended when nobody waits for it any more.
+struct Task(JoinHandle<Result<Output, RemoteError>>);
+
+impl Task {
+    async fn end(mut self) -> Result<Result<Output, RemoteError>, JoinError> {
+        (&mut self.0).await
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// A batch that is being sent.
@@ -88,7 +103,7 @@ struct Open {
     batch: Batch,
     paths: BTreeMap<Digest, String>,
     pieces: mpsc::Sender<Bytes>,
-    end: JoinHandle<Result<Output, RemoteError>>,
+    end: Task,
 }
 
 /// The item that is being sent.
@@ -128,7 +143,7 @@ impl Job<'_> {
                 // In the middle of an item there is no place for the list.
                 Some(_) => {
                     drop(open.pieces);
-                    let end = open.end.await;
+                    let end = open.end.end().await;
                     if result.is_err() {
                         self.judge(end, &BTreeMap::new(), lacks)?;
                     } else if let Ok(Err(error)) = end {
@@ -195,7 +210,7 @@ impl Job<'_> {
         self.number += 1;
         let (pieces, receiver) = mpsc::channel(WINDOW);
         let (host, command) = (self.host.clone(), batch::command(self.number, receiver));
-        let end = tokio::spawn(async move { host.run(command).await });
+        let end = Task(tokio::spawn(async move { host.run(command).await }));
         Open { batch: Batch::default(), paths: BTreeMap::new(), pieces, end }
     }
 
@@ -209,13 +224,13 @@ impl Job<'_> {
     /// Waits for the answer to the oldest batch.
     async fn settle(&mut self, lacks: &mut BTreeMap<Digest, Missing>) -> Result<(), DeliveryError> {
         let Some(running) = self.batches.pop_front() else { return Ok(()) };
-        let end = running.end.await;
+        let end = running.end.end().await;
         self.judge(end, &running.items, lacks)
     }
 
     fn judge(
         &mut self,
-        end: Result<Result<Output, RemoteError>, tokio::task::JoinError>,
+        end: Result<Result<Output, RemoteError>, JoinError>,
         items: &BTreeMap<Digest, String>,
         lacks: &mut BTreeMap<Digest, Missing>,
     ) -> Result<(), DeliveryError> {

@@ -14,6 +14,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Groups by speed.
 const GROUPS: usize = 3;
@@ -36,6 +37,8 @@ pub(super) enum Part {
 
 pub(super) struct Groups {
     joins: Vec<mpsc::UnboundedSender<Member>>,
+    /// Ended with this: a distribution that is given up reads no further.
+    _tasks: JoinSet<()>,
     broken: Arc<Mutex<Option<DeliveryError>>>,
 }
 
@@ -51,6 +54,7 @@ impl Groups {
         let mut order: Vec<Arc<Item>> = items.into_values().collect();
         order.sort_by(|a, b| a.path.cmp(&b.path));
         let order = Arc::new(order);
+        let mut tasks = JoinSet::new();
         let joins = (0..GROUPS)
             .map(|level| {
                 let (join, joining) = mpsc::unbounded_channel();
@@ -61,11 +65,11 @@ impl Groups {
                     patient: level + 1 == GROUPS,
                     broken: broken.clone(),
                 };
-                tokio::spawn(group.run(source.clone()));
+                tasks.spawn(group.run(source.clone()));
                 join
             })
             .collect();
-        Self { joins, broken }
+        Self { joins, _tasks: tasks, broken }
     }
 
     /// A queue with the content of `needs`, in any order.
@@ -203,11 +207,12 @@ impl Group {
     }
 }
 
-/// The thread that reads and inflates. For each request it gives pieces, then `None`.
+/// What reads and inflates, on a thread for what blocks. For each request it gives pieces, then `None`; it ends when
+/// nobody takes them any more.
 fn reader(source: Arc<dyn Source>) -> (std::sync::mpsc::Sender<Arc<Item>>, Pieces) {
     let (requests, queue) = std::sync::mpsc::channel::<Arc<Item>>();
     let (pieces, receiver) = mpsc::channel(AHEAD);
-    std::thread::spawn(move || {
+    tokio::task::spawn_blocking(move || {
         while let Ok(item) = queue.recv() {
             let result = read(&*source, &item, &pieces);
             if pieces.blocking_send(result.map(|()| None)).is_err() {

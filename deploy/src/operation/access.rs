@@ -3,6 +3,7 @@
 use crate::config::{self, Config, Secret};
 use crate::events::Sink;
 use crate::home::Surroundings;
+use crate::remote::{Host, RemoteError};
 use crate::ssh::{HostKeys, Jump, KeyError, Login, SshHost, Target};
 use eggo_errors::Report;
 use russh::keys::PrivateKey;
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 /// What only a person or a file can say.
 pub trait Prompts: Send + Sync {
@@ -36,9 +37,20 @@ pub struct Passwords {
 /// The way onto every node.
 #[derive(Clone)]
 pub struct Access {
+    way: Arc<Way>,
+    /// The hosts that were asked for, so that what runs on them can be ended.
+    made: Arc<Mutex<Vec<Weak<dyn Host>>>>,
+}
+
+enum Way {
+    Ssh(Ssh),
+    Given(BTreeMap<String, Arc<dyn Host>>),
+}
+
+struct Ssh {
     /// For nodes that say nothing else.
-    pub login: Login,
-    pub keys: Arc<HostKeys>,
+    login: Login,
+    keys: Arc<HostKeys>,
     /// Keys of single nodes, by the path that deploy.yaml names.
     own: BTreeMap<PathBuf, Arc<PrivateKey>>,
     /// One connection to each serves all nodes behind it.
@@ -89,7 +101,7 @@ impl Access {
                 own.insert(path.clone(), key);
             }
         }
-        let mut access = Self { own, ..Self::with(ready, Arc::new(keys)) };
+        let mut access = Ssh { own, ..Ssh::new(ready, Arc::new(keys)) };
         for jump in config.hosts.iter().filter_map(|host| host.jump.as_ref()) {
             if access.jumps.iter().any(|(known, _)| known == jump) {
                 continue;
@@ -106,11 +118,51 @@ impl Access {
         // Most users' sudo asks for the password that they logged in with. No jump host gets either.
         access.login.sudo_password = passwords.sudo.or_else(|| password.clone());
         access.login.password = password;
-        Ok(access)
+        Ok(Self::by(Way::Ssh(access)))
     }
 
     /// One login for all nodes, without any jump host.
     pub fn with(login: Login, keys: Arc<HostKeys>) -> Self {
+        Self::by(Way::Ssh(Ssh::new(login, keys)))
+    }
+
+    /// Nodes that the caller reaches by other means than SSH, by name.
+    pub fn given(hosts: BTreeMap<String, Arc<dyn Host>>) -> Self {
+        Self::by(Way::Given(hosts))
+    }
+
+    fn by(way: Way) -> Self {
+        Self { way: Arc::new(way), made: Arc::default() }
+    }
+
+    /// The same way, for one operation alone: what it starts is ended apart from what others do.
+    pub(super) fn apart(&self) -> Self {
+        Self { way: self.way.clone(), made: Arc::default() }
+    }
+
+    /// The way to a node of deploy.yaml.
+    pub fn host(&self, host: &config::Host, events: &Arc<dyn Sink>) -> Result<Arc<dyn Host>, RemoteError> {
+        let remote: Arc<dyn Host> = match &*self.way {
+            Way::Ssh(ssh) => ssh.host(host, events),
+            Way::Given(hosts) => hosts.get(&host.name).cloned().ok_or_else(|| {
+                let (address, reason) = (host.ip.to_string(), "no way to it is known".to_string());
+                RemoteError::Connect { host: host.name.clone(), address, reason }
+            })?,
+        };
+        self.made.lock().expect("no panic while locked").push(Arc::downgrade(&remote));
+        Ok(remote)
+    }
+
+    /// Ends whatever still runs on the nodes of the operation.
+    pub(super) async fn end_commands(&self) {
+        let made: Vec<_> =
+            self.made.lock().expect("no panic while locked").iter().filter_map(Weak::upgrade).collect();
+        futures::future::join_all(made.iter().map(|host| host.end_commands())).await;
+    }
+}
+
+impl Ssh {
+    fn new(login: Login, keys: Arc<HostKeys>) -> Self {
         Self { login, keys, own: BTreeMap::new(), jumps: Vec::new() }
     }
 
@@ -126,7 +178,7 @@ impl Access {
         login
     }
 
-    pub fn host(&self, host: &config::Host, events: &Arc<dyn Sink>) -> Arc<SshHost> {
+    fn host(&self, host: &config::Host, events: &Arc<dyn Sink>) -> Arc<SshHost> {
         let target = Target::new(&host.name, host.ip.to_string(), host.port).pinned(host.host_key.clone());
         let login = self.login_for(host.user.as_ref(), host.private_key.as_deref());
         let jump = host.jump.as_ref().and_then(|jump| self.jumps.iter().find(|(known, _)| known == jump));

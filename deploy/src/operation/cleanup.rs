@@ -71,7 +71,7 @@ async fn run(request: CleanupRequest) -> Result<CleanedUp, Report> {
     let (access, events) = (request.access.clone(), request.events.clone());
     let connect = async |hosts: Vec<config::Host>| {
         let (reached, failures) = connect(&hosts, &access, &events).await;
-        let reached = reached.into_iter().map(|(host, remote)| (host.name, remote as Arc<dyn Host>));
+        let reached = reached.into_iter().map(|(host, remote)| (host.name, remote));
         (reached.collect(), failures)
     };
     clean(request, connect).await

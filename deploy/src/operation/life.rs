@@ -55,22 +55,24 @@ impl LifeRequest {
     fn cluster(self) -> Result<Cluster, Report> {
         self.is_installed()?;
         let journal = Journal::open(&self.state)?;
-        Ok(self.with(journal))
+        self.with(journal)
     }
 
     /// The same for those who only look: an install may be running meanwhile.
     fn view(self) -> Result<Cluster, Report> {
         self.is_installed()?;
         let journal = Journal::read(&self.state)?;
-        Ok(self.with(journal))
+        self.with(journal)
     }
 
-    fn with(self, journal: Journal) -> Cluster {
+    fn with(self, journal: Journal) -> Result<Cluster, Report> {
         let LifeRequest { config, access, state, events, stop } = self;
-        let nodes =
-            config.hosts.iter().map(|host| Node::new(host.clone(), access.host(host, &events))).collect();
+        let mut nodes = Vec::new();
+        for host in &config.hosts {
+            nodes.push(Node::new(host.clone(), access.host(host, &events)?));
+        }
         let run = Arc::new(Run::new(journal, events).stopped_by(stop));
-        Cluster::new(config, nodes, run, Arc::new(Bare), state)
+        Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))
     }
 }
 

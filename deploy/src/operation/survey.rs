@@ -6,7 +6,6 @@ use crate::events::Sink;
 use crate::facts::{self, Facts};
 use crate::phases::{Failure, PhaseError};
 use crate::remote::Host;
-use crate::ssh::SshHost;
 use eggo_errors::Report;
 use futures::StreamExt;
 use std::collections::BTreeSet;
@@ -27,11 +26,17 @@ pub async fn connect(
     hosts: &[config::Host],
     access: &Access,
     events: &Arc<dyn Sink>,
-) -> (Vec<(config::Host, Arc<SshHost>)>, Vec<Failure>) {
+) -> (Vec<(config::Host, Arc<dyn Host>)>, Vec<Failure>) {
     let mut jobs = Vec::new();
     for host in hosts {
         let remote = access.host(host, events);
-        jobs.push(async move { (host.clone(), remote.connect().await.map(|()| remote)) });
+        jobs.push(async move {
+            let reached = match remote {
+                Ok(remote) => remote.connect().await.map(|()| remote),
+                Err(error) => Err(error),
+            };
+            (host.clone(), reached)
+        });
     }
     // In deploy.yaml's order, so that questions about host keys come in it too.
     let results: Vec<_> = futures::stream::iter(jobs).buffered(AT_ONCE).collect().await;
@@ -95,7 +100,6 @@ pub async fn survey(
     events: &Arc<dyn Sink>,
 ) -> Result<Vec<Surveyed>, Report> {
     let (reached, mut failures) = connect(hosts, access, events).await;
-    let reached = reached.into_iter().map(|(host, remote)| (host, remote as Arc<dyn Host>)).collect();
     let (surveyed, more) = facts_of(reached).await;
     failures.extend(more);
     if failures.is_empty() {

@@ -1,6 +1,6 @@
 //! Around every operation: its first and its last event, and its early end when a stop is asked for.
 
-use super::{CleanupRequest, InstallRequest, LifeRequest};
+use super::{Access, CleanupRequest, InstallRequest, LifeRequest};
 use crate::config::Config;
 use crate::events::{Ending, Event, Operation, Sink, Stamped};
 use crate::stop::{self, Stop};
@@ -14,6 +14,7 @@ pub(super) trait Request {
     fn config(&self) -> &Config;
     fn stop(&self) -> &Stop;
     fn events(&mut self) -> &mut Arc<dyn Sink>;
+    fn access(&mut self) -> &mut Access;
 }
 
 macro_rules! is_request {
@@ -29,6 +30,10 @@ macro_rules! is_request {
 
             fn events(&mut self) -> &mut Arc<dyn Sink> {
                 &mut self.events
+            }
+
+            fn access(&mut self) -> &mut Access {
+                &mut self.access
             }
         })*
     };
@@ -51,8 +56,10 @@ where
         .map_err(|error| Report::new(format!("no random numbers: {error}")))?;
     let events = Arc::new(events);
     *request.events() = events.clone();
+    let access = request.access().apart();
+    *request.access() = access.clone();
     events.event(Event::OperationStarted { operation });
-    let result = until_stopped(&stop, work(request)).await;
+    let result = until_stopped(&stop, &access, &*events, work(request)).await;
     let changed = events.changed();
     let result = match result {
         // Nobody is to miss that a bundle is not to be trusted.
@@ -71,13 +78,30 @@ where
     result
 }
 
-/// `None`: it was given up. Then it is dropped, with the lock that it holds, before this returns.
-async fn until_stopped<W: Future>(stop: &Stop, work: W) -> Option<W::Output> {
-    let work = pin!(work);
+/// `None`: it was given up. Then nothing of it runs on any node, and it is dropped, with the lock that it holds,
+/// before this returns.
+async fn until_stopped<W: Future>(
+    stop: &Stop,
+    access: &Access,
+    events: &dyn Sink,
+    work: W,
+) -> Option<W::Output> {
+    let mut work = pin!(work);
     tokio::select! {
         biased;
-        output = work => Some(output),
-        () = stop.given_up() => None,
+        output = &mut work => return Some(output),
+        () = stop.asked() => events.event(Event::Stopping {}),
+    }
+    tokio::select! {
+        biased;
+        output = &mut work => return Some(output),
+        () = stop.given_up() => {}
+    }
+    // The lock is held until the last script on a node has ended; the steps may see that end, too.
+    tokio::select! {
+        biased;
+        output = &mut work => Some(output),
+        () = access.end_commands() => None,
     }
 }
 

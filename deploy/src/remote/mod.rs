@@ -33,6 +33,17 @@ pub trait Host: Send + Sync {
     /// The node's name in deploy.yaml; goes first in every message.
     fn name(&self) -> &str;
 
+    /// Makes sure that the node can be reached. Commands do so by themselves when needed; this is for saying
+    /// early who cannot be.
+    fn connect(&self) -> BoxFuture<'_, Result<(), RemoteError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Ends, on the node, every command that is under way, and waits for that; no other begins.
+    fn end_commands(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Runs a command to its end. An exit status other than 0 is an error, unless the command
     /// is [`Command::unchecked`].
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>>;

@@ -1,6 +1,7 @@
 //! A node over SSH: its connection, made when first needed and re-made when lost, and root on it.
 
 use super::connection::{Connection, Ended, Way};
+use super::ending::{self, Commands, Ender};
 use super::{HostKeys, Jump, Login};
 use crate::config::HostKey;
 use crate::events::{Event, Sink};
@@ -66,6 +67,7 @@ pub struct SshHost {
     events: Arc<dyn Sink>,
     link: Mutex<Option<Link>>,
     channels: Semaphore,
+    commands: Arc<Commands>,
 }
 
 /// A live connection, and how to be root on it.
@@ -73,6 +75,7 @@ pub struct SshHost {
 struct Link {
     connection: Arc<Connection>,
     root: Root,
+    ender: Arc<Ender>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +95,7 @@ impl SshHost {
             events,
             link: Mutex::new(None),
             channels: Semaphore::new(CHANNELS),
+            commands: Arc::new(Commands::new()),
         }
     }
 
@@ -99,12 +103,6 @@ impl SshHost {
     pub fn through(mut self, jump: Option<Arc<Jump>>) -> Self {
         self.jump = jump;
         self
-    }
-
-    /// Connects, logs in and makes sure of root. Commands do so by themselves when needed; this is
-    /// for telling early who cannot be reached.
-    pub async fn connect(&self) -> Result<(), RemoteError> {
-        self.link().await.map(|_| ())
     }
 
     pub async fn close(&self) {
@@ -125,7 +123,9 @@ impl SshHost {
         let connection = Connection::open(&self.target, &self.keys, &self.login, way).await?;
         let connection = Arc::new(connection);
         let root = self.root(&connection).await?;
-        let link = Link { connection, root };
+        let (command, head) = self.wrapped(ending::SCRIPT, root, None);
+        let ender = Arc::new(Ender { connection: connection.clone(), command, head });
+        let link = Link { connection, root, ender };
         *slot = Some(link.clone());
         Ok(link)
     }
@@ -180,11 +180,12 @@ impl SshHost {
         RemoteError::Lost { host: self.target.name.clone(), title: title.into(), reason }
     }
 
-    /// The command line for a script, and what must come first on its standard input.
-    fn wrapped(&self, script: &str, root: Root) -> (String, Bytes) {
+    /// The command line for a script, and what must come first on its standard input. `mark` is for the environment.
+    fn wrapped(&self, script: &str, root: Root, mark: Option<&str>) -> (String, Bytes) {
+        let env = mark.map(|mark| format!("env {mark} ")).unwrap_or_default();
         let script = format!("PATH={PATH} LC_ALL=C; export PATH LC_ALL; set -eu; {CUT}\n{script}");
         match (root, &self.login.sudo_password) {
-            (Root::IsLogin, _) => (format!("exec sh -c {}", quote(&script)), Bytes::new()),
+            (Root::IsLogin, _) => (format!("exec {env}sh -c {}", quote(&script)), Bytes::new()),
             (Root::SudoWithPassword, Some(password)) => {
                 // sudo reads the password from the first line, or does not if it needs none: the
                 // script begins after the line that follows.
@@ -192,25 +193,31 @@ impl SshHost {
                 let script =
                     format!("while IFS= read -r line; do [ \"$line\" != '{line}' ] || break; done\n{script}");
                 let head = format!("{}\n{line}\n", password.reveal());
-                (format!("exec sudo -k -S -p '' -- sh -c {}", quote(&script)), head.into())
+                (format!("exec sudo -k -S -p '' -- {env}sh -c {}", quote(&script)), head.into())
             }
             (Root::Sudo | Root::SudoWithPassword, _) => {
-                (format!("exec sudo -n -- sh -c {}", quote(&script)), Bytes::new())
+                (format!("exec sudo -n -- {env}sh -c {}", quote(&script)), Bytes::new())
             }
         }
     }
 
     /// One try.
     async fn attempt(&self, title: &str, request: Request, timeout: Duration) -> Result<Output, RemoteError> {
+        if self.commands.is_ended() {
+            return Err(self.lost(title, "it was stopped".into()));
+        }
         let link = self.link().await?;
         let root = if request.who == Who::Login { Root::IsLogin } else { link.root };
+        // Whoever drops this, for it took too long or nobody waits any more, ends it on the node.
+        let underway = self.commands.begin(&link.ender);
+        let mark = underway.mark();
         let running = async {
             let (command, head) = if request.script.len() > LONGEST_SCRIPT {
                 let path = self.stage(&link, title, &request.script).await?;
                 let path = quote(&path);
-                self.wrapped(&format!("trap 'rm -f {path}' EXIT; . {path}"), root)
+                self.wrapped(&format!("trap 'rm -f {path}' EXIT; . {path}"), root, Some(&mark))
             } else {
-                self.wrapped(&request.script, root)
+                self.wrapped(&request.script, root, Some(&mark))
             };
             match link.connection.exec(command, head, request.stdin, request.stdout).await {
                 Ended::Done(output) => Ok(output),
@@ -219,9 +226,14 @@ impl SshHost {
             }
         };
         match tokio::time::timeout(timeout, running).await {
-            Ok(result) => result,
+            // One that prints too much goes on printing.
+            Ok(Err(error @ RemoteError::Answer { .. })) => Err(error),
+            Ok(result) => {
+                underway.done();
+                result
+            }
             Err(_) => {
-                // The command may go on, and with it its channel: the next one gets a new connection.
+                // It is being ended, but may hold on to its channel: the next command gets a new connection.
                 self.link.lock().await.take();
                 Err(RemoteError::Timeout { host: self.target.name.clone(), title: title.into(), timeout })
             }
@@ -267,6 +279,14 @@ impl Host for SshHost {
         &self.target.name
     }
 
+    fn connect(&self) -> BoxFuture<'_, Result<(), RemoteError>> {
+        Box::pin(async move { self.link().await.map(|_| ()) })
+    }
+
+    fn end_commands(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.commands.end())
+    }
+
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>> {
         Box::pin(async move {
             let Command { title, script, stdin, timeout, who, secret, checked, once, stdout } = command;
@@ -294,7 +314,8 @@ impl Host for SshHost {
                 // After a loss, the way back may be closed for a while.
                 let worth = error.is_lost() || (deadline.is_some() && error.is_unreachable());
                 let until = *deadline.get_or_insert_with(|| Instant::now() + RECONNECT_FOR);
-                let Some(next) = again.filter(|_| worth && Instant::now() + pause < until) else {
+                let again = again.filter(|_| worth && !self.commands.is_ended());
+                let Some(next) = again.filter(|_| Instant::now() + pause < until) else {
                     return Err(error);
                 };
                 request = next;

@@ -4,6 +4,7 @@
 //! What runs over it is decided elsewhere; this room implements [`crate::remote::Host`].
 
 mod connection;
+mod ending;
 mod host;
 mod jump;
 mod known_hosts;

@@ -162,6 +162,71 @@ async fn a_cut_leaves_no_scratch_files() {
     }
 }
 
+/// A script that runs until it is ended, and notes that it has tidied up then.
+fn endless(word: &str) -> Command {
+    let script = format!(
+        "cd /var/lib/eggo; trap ': > tidied.{word}' EXIT; : > began.{word}; (sleep 86399; :) & setsid -w sleep 86399"
+    );
+    Command::sh("never end", script)
+}
+
+async fn appears(sshd: &Sshd, name: &str) {
+    let begin = std::time::Instant::now();
+    while !sshd.own(name).exists() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no {name}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Processes of the test's own that carry a command's mark.
+fn marked() -> usize {
+    let environment =
+        |entry: std::io::Result<std::fs::DirEntry>| std::fs::read(entry.ok()?.path().join("environ")).ok();
+    let lists = std::fs::read_dir("/proc").unwrap().filter_map(environment);
+    let ours = |list: &Vec<u8>| {
+        let has = |part: &[u8]| list.windows(part.len()).any(|window| window == part);
+        has(b"EGGO_COMMAND=") && has(b"TEST_ENDING=1")
+    };
+    lists.filter(ours).count()
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_ended_on_the_node() {
+    let Some(sshd) = Sshd::start("a") else { return };
+    let host = sshd.host(Arc::new(Silent));
+    let with = |mut command: Command| {
+        command.script = format!("export TEST_ENDING=1; {}", command.script);
+        command
+    };
+    // Dropped.
+    let dropped = tokio::time::timeout(Duration::from_secs(3), host.run(with(endless("dropped"))));
+    assert!(dropped.await.is_err());
+    appears(&sshd, "tidied.dropped").await;
+    // Too slow.
+    let slow = host.run(with(endless("slow").timeout(Duration::from_secs(3)))).await.unwrap_err();
+    assert!(matches!(slow, RemoteError::Timeout { .. }), "{slow}");
+    appears(&sshd, "tidied.slow").await;
+    let begin = std::time::Instant::now();
+    while marked() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "processes are left");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(host.run(Command::sh("go on", "echo on")).await.unwrap().text(), "on");
+    // All of them, and awaited.
+    let running = [host.run(with(endless("one"))), host.run(with(endless("two")))];
+    let ending = async {
+        appears(&sshd, "began.one").await;
+        appears(&sshd, "began.two").await;
+        host.end_commands().await;
+        assert_eq!(marked(), 0);
+    };
+    let (ended, ()) = tokio::join!(futures::future::join_all(running), ending);
+    assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    assert!(sshd.own("tidied.one").exists() && sshd.own("tidied.two").exists());
+    let refused = host.run(Command::sh("go on", "echo on")).await.unwrap_err();
+    assert!(refused.to_string().ends_with("it was stopped"), "{refused}");
+}
+
 #[tokio::test]
 async fn files_are_replaced_whole_kept_and_restored() {
     let Some(sshd) = Sshd::start("a") else { return };

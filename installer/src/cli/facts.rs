@@ -44,7 +44,6 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let events = view::quiet();
     let (surveyed, failures) = runtime()?.block_on(async {
         let (reached, mut failures) = operation::connect(&hosts, &access, &events).await;
-        let reached = reached.into_iter().map(|(host, remote)| (host, remote as _)).collect();
         let (surveyed, more) = operation::facts_of(reached).await;
         failures.extend(more);
         (surveyed, failures)

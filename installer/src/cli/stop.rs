@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks the operation to stop, the second ends the program at once.
 
-use super::{access, output, runtime};
+use super::{access, runtime};
 use eggo_deploy::stop::Stop;
 use eggo_terminal::{Exit, Report};
 use std::future::Future;
@@ -30,7 +30,7 @@ fn listen(stop: Stop) -> Result<(), Report> {
                 if stop.is_asked() || access::is_asking() {
                     std::process::exit(Exit::Stopped as i32);
                 }
-                output::say("stopping: waiting for the steps under way; press Ctrl-C again to end at once");
+                // The operation says that it stops, through its view: between the bars, not into them.
                 stop.ask();
             }
         });

@@ -107,6 +107,9 @@ fn line(event: &Event) -> Option<String> {
         }
         Event::Note { node, text } => format!("{}{text}", place(node)),
         Event::Warning { node, text } => format!("warning: {}{text}", place(node)),
+        Event::Stopping {} => {
+            "stopping: waiting for the steps under way; press Ctrl-C again to end at once".to_string()
+        }
         Event::OperationStarted { .. }
         | Event::OperationFinished { .. }
         | Event::PhaseStarted { .. }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_eggo-install");
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eggo-install");
 
 /// deploy.yaml for one host that says of the login only `lines`.
 fn deploy(sshd: &Sshd, lines: &str) -> PathBuf {
@@ -21,7 +21,7 @@ fn deploy(sshd: &Sshd, lines: &str) -> PathBuf {
     sshd.at("deploy.yaml")
 }
 
-fn key_line(sshd: &Sshd, name: &str) -> String {
+pub fn key_line(sshd: &Sshd, name: &str) -> String {
     format!("private-key-path: {}\n", sshd.at(name).display())
 }
 

@@ -5,5 +5,6 @@ mod jump;
 #[allow(dead_code, reason = "the library's own tests use all of it")]
 #[path = "../../../deploy/tests/nodes/sshd.rs"]
 mod sshd;
+mod stopping;
 #[path = "../../../tests/src/terminal.rs"]
 mod terminal;

@@ -3,6 +3,7 @@ use crate::events::{History, Told};
 use crate::journal::Journal;
 use crate::phases::PhaseError;
 use crate::run::{Outcome, Run, Step};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,6 +16,7 @@ const TEXT: &str = "cluster-id: demo\nmasters: [{name: a, ip: 192.168.7.1, arch:
 struct Asked {
     config: Config,
     events: Arc<dyn Sink>,
+    access: Access,
     stop: Stop,
 }
 
@@ -24,7 +26,8 @@ impl Asked {
     fn new(stop: &Stop) -> (Self, Arc<History>) {
         let config = crate::config::parse("d.yaml", TEXT.as_bytes()).unwrap().config;
         let history = Arc::new(History::new(100));
-        (Self { config, events: history.clone(), stop: stop.clone() }, history)
+        let access = Access::given(BTreeMap::new());
+        (Self { config, events: history.clone(), access, stop: stop.clone() }, history)
     }
 
     fn run(self, folder: &Path) -> Run {
@@ -47,7 +50,7 @@ fn told(history: &History) -> Vec<String> {
         assert_eq!(&serde_json::from_str::<Told>(&text).unwrap(), told);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let name = value["event"].as_str().unwrap().to_string();
-        let (kind, what) = name.split_once('-').unwrap();
+        let Some((kind, what)) = name.split_once('-') else { return name };
         match what {
             "started" => open.push(kind.to_string()),
             _ => assert_eq!(open.pop().as_deref(), Some(kind), "{name}"),
@@ -98,6 +101,7 @@ async fn a_stop_begins_no_further_step_and_the_next_run_goes_on_there() {
         "step-started one",
         "step-finished one",
         "step-started two",
+        "stopping",
         "step-finished two",
         "phase-finished count",
         "operation-finished stopped",
@@ -130,6 +134,7 @@ async fn a_step_that_does_not_end_is_given_up_and_done_again_by_the_next_run() {
         "operation-started upgrade",
         "phase-started slow",
         "step-started nap",
+        "stopping",
         "step-failed nap",
         "phase-finished slow",
         "operation-finished stopped",
