@@ -18,6 +18,7 @@ pub mod lock;
 pub mod manifest;
 pub mod packages;
 pub mod publish;
+pub mod reach;
 pub mod resolve;
 pub mod wanted;
 pub mod why;

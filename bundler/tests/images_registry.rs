@@ -2,7 +2,7 @@
 
 mod images_support;
 
-use eggo_bundle::http::Options;
+use eggo_bundle::http::{Http, Options, Trust};
 use eggo_bundle::images::{self, Credentials, Error, Registries, Wanted};
 use eggo_bundle::lock::LockedImage;
 use eggo_bundles::{Arch, Digest};
@@ -10,6 +10,7 @@ use eggo_terminal::{Explain, Report};
 use images_support::make::{Pile, Style, config_of, digest_of};
 use images_support::{Bench, DockerRegistry, Setup, have, plain, run};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 const BOTH: [Arch; 2] = Arch::ALL;
 
@@ -227,6 +228,51 @@ async fn an_own_ca_is_trusted_when_named() {
     let bench = Bench::with(Options { ca_files: vec![ca_file.into()], ..Options::default() });
     let locked = lock(&bench, &Registries::default(), &[&name], &BOTH).await.unwrap();
     images::fetch(&locked, &Registries::default(), bench.path(), bench.tools()).await.unwrap();
+}
+
+/// What `openssl req -x509` makes is a CA and a server at once; curl and skopeo take it, too.
+#[tokio::test]
+async fn a_certificate_that_is_named_is_trusted_as_what_it_is() {
+    if !have(&["docker-registry", "openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let self_signed = |name: &str, names: &str| {
+        let (key, certificate) = (file(&format!("{name}.key")), file(&format!("{name}.pem")));
+        let names = format!("subjectAltName={names}");
+        let mut request = vec!["req", "-x509", "-subj", "/CN=self", "-addext", &names, "-days", "2"];
+        request.extend(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+        request.extend(["-keyout", &key, "-out", &certificate]);
+        run("openssl", &request);
+        (PathBuf::from(certificate), PathBuf::from(key))
+    };
+    let (server, guest) = (self_signed("server", "IP:127.0.0.1"), self_signed("guest", "DNS:guest"));
+    let strange = self_signed("strange", "DNS:elsewhere");
+    let answer = async |registry: &DockerRegistry, ca_files: Vec<PathBuf>, trusts: Vec<Trust>| {
+        let http = Http::new(Options { attempts: 1, ca_files, trusts, ..Options::default() })?;
+        let url = eggo_bundle::http::url(&format!("https://{}/v2/", registry.address))?;
+        http.get(url, 1 << 10).await.map(drop)
+    };
+    let open = DockerRegistry::with(&Setup { tls: Some(server.clone()), ..Setup::default() });
+    let own = |registry: &DockerRegistry| Trust { host: registry.address.clone(), ..Trust::default() };
+    answer(&open, vec![], vec![]).await.unwrap_err();
+    answer(&open, vec![guest.0.clone()], vec![]).await.unwrap_err();
+    answer(&open, vec![server.0.clone()], vec![]).await.unwrap();
+    answer(&open, vec![], vec![Trust { ca_files: vec![server.0.clone()], ..own(&open) }]).await.unwrap();
+    answer(&open, vec![], vec![Trust { insecure: true, ..own(&open) }]).await.unwrap();
+    let other = Trust { insecure: true, host: "127.0.0.1:1".into(), ..Trust::default() };
+    answer(&open, vec![], vec![other]).await.unwrap_err();
+    // The right certificate for the wrong name is the wrong one.
+    let renamed = DockerRegistry::with(&Setup { tls: Some(strange.clone()), ..Setup::default() });
+    let error = answer(&renamed, vec![strange.0.clone()], vec![]).await.unwrap_err();
+    assert!(matches!(error, eggo_bundle::http::Error::Certificate { .. }), "{error}");
+
+    let setup = Setup { tls: Some(server.clone()), client_ca: Some(guest.0.clone()), ..Setup::default() };
+    let guarded = DockerRegistry::with(&setup);
+    let stranger = Trust { ca_files: vec![server.0.clone()], ..own(&guarded) };
+    answer(&guarded, vec![], vec![stranger.clone()]).await.unwrap_err();
+    answer(&guarded, vec![], vec![Trust { client: Some(guest), ..stranger }]).await.unwrap();
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 
 use crate::cache::{self, Cache};
 use crate::error::Error;
-use crate::http::{Http, Network, Options, Route};
+use crate::http::{Http, Network, Options};
 use crate::manifest::Manifest;
-use crate::packages;
+use crate::reach;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -16,24 +16,27 @@ pub struct NetworkArgs {
     /// Where to keep what was fetched [default: ~/.cache/eggo].
     #[arg(long, value_name = "DIR", env = "EGGO_CACHE_DIR")]
     pub cache_dir: Option<PathBuf>,
-    /// Trust the CAs in this PEM file too; may be repeated.
+    /// Trust the CAs, or the server's own certificate, in this PEM file too; may be repeated.
     #[arg(long, value_name = "FILE")]
     pub ca_file: Vec<PathBuf>,
 }
 
 impl NetworkArgs {
     pub fn open(&self) -> Result<(Http, Cache), Error> {
-        self.open_with(Vec::new())
+        self.open_with(self.options())
     }
 
     /// For what this manifest names.
     pub fn open_for(&self, manifest: &Manifest) -> Result<(Http, Cache), Error> {
-        self.open_with(packages::routes(manifest)?)
+        self.open_with(reach::reach(manifest, self.options())?)
     }
 
-    fn open_with(&self, routes: Vec<Route>) -> Result<(Http, Cache), Error> {
+    fn options(&self) -> Options {
         let network = if self.offline { Network::Offline } else { Network::Online };
-        let options = Options { network, ca_files: self.ca_file.clone(), routes, ..Options::default() };
+        Options { network, ca_files: self.ca_file.clone(), ..Options::default() }
+    }
+
+    fn open_with(&self, options: Options) -> Result<(Http, Cache), Error> {
         let folder = match &self.cache_dir {
             Some(folder) => folder.clone(),
             None => cache::default_folder()?,

@@ -1,97 +1,80 @@
 //! The clients that requests go out by: made when the first one is needed, so that what comes from
 //! paths and the cache needs no CAs on this machine.
 
-use super::{Error, Options, reason};
+use super::{Error, Options, reason, trust};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use url::Url;
 
 const USER_AGENT: &str = concat!("eggo-bundle/", env!("CARGO_PKG_VERSION"));
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Clients {
-    https: OnceLock<Set>,
-    http: OnceLock<Set>,
+    made: Mutex<HashMap<Kind, Client>>,
 }
 
-#[derive(Debug)]
-struct Set {
-    direct: Client,
-    /// A client for each of the routes.
-    routed: Vec<Client>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Roots {
-    System,
-    None,
+/// Requests that differ in one of these need clients of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind {
+    https: bool,
+    /// Positions in the options' lists.
+    route: Option<usize>,
+    trust: Option<usize>,
 }
 
 impl Clients {
-    /// Refuses options that no client can be made from.
+    /// Refuses routes and certificates that no client can be made from.
     pub fn new(options: &Options) -> Result<Self, Error> {
         // Fails only if another provider was installed before, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut trial = builder(options, Roots::System)?;
         for route in &options.routes {
-            trial = route.apply(trial)?;
+            drop(route.apply(Client::builder())?);
         }
-        drop(trial);
-        Ok(Self { https: OnceLock::new(), http: OnceLock::new() })
+        trust::check(options)?;
+        Ok(Self::default())
     }
 
     /// The client whose way leads to `url`.
-    pub fn for_url(&self, url: &Url, options: &Options) -> Result<&Client, Error> {
-        let set = match url.scheme() {
-            "https" => kept(&self.https, || Set::new(options, Roots::System))?,
-            // A bare machine has no CAs, and needs none for this.
-            _ => kept(&self.http, || {
-                Set::new(options, Roots::System).or_else(|_| Set::new(options, Roots::None))
-            })?,
+    pub fn for_url(&self, url: &Url, options: &Options) -> Result<Client, Error> {
+        let kind = Kind {
+            https: url.scheme() == "https",
+            route: options.routes.iter().position(|route| route.leads_to(url)),
+            trust: options.trusts.iter().position(|trust| trust.covers(url)),
         };
-        let position = options.routes.iter().position(|route| route.leads_to(url));
-        Ok(position.map_or(&set.direct, |position| &set.routed[position]))
-    }
-}
-
-impl Set {
-    fn new(options: &Options, roots: Roots) -> Result<Self, Error> {
-        let build =
-            |builder: ClientBuilder| builder.build().map_err(|error| Error::Tls { reason: reason(&error) });
-        let direct = build(builder(options, roots)?)?;
-        let routed = options.routes.iter().map(|route| build(route.apply(builder(options, roots)?)?));
-        Ok(Self { direct, routed: routed.collect::<Result<_, _>>()? })
-    }
-}
-
-/// What two make at once is made twice, and one of it is kept.
-fn kept(place: &OnceLock<Set>, make: impl FnOnce() -> Result<Set, Error>) -> Result<&Set, Error> {
-    match place.get() {
-        Some(set) => Ok(set),
-        None => make().map(|set| place.get_or_init(|| set)),
-    }
-}
-
-fn builder(options: &Options, roots: Roots) -> Result<ClientBuilder, Error> {
-    let mut builder = Client::builder()
-        .user_agent(USER_AGENT)
-        .redirect(Policy::none())
-        .connect_timeout(options.connect_timeout)
-        .read_timeout(options.idle_timeout)
-        .retry(reqwest::retry::never());
-    if let Roots::None = roots {
-        return Ok(builder.tls_certs_only([]));
-    }
-    for file in &options.ca_files {
-        let bad = |reason: String| Error::CaFile { file: file.clone(), reason };
-        let pem = std::fs::read(file).map_err(|error| bad(error.to_string()))?;
-        let certificates =
-            reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| bad(error.to_string()))?;
-        if certificates.is_empty() {
-            return Err(bad("no certificate in it".to_string()));
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = made.get(&kind) {
+            return Ok(client.clone());
         }
-        builder = builder.tls_certs_merge(certificates);
+        let client = kind.make(options)?;
+        made.insert(kind, client.clone());
+        Ok(client)
     }
-    Ok(builder)
+}
+
+impl Kind {
+    fn make(self, options: &Options) -> Result<Client, Error> {
+        let builder = Client::builder()
+            .user_agent(USER_AGENT)
+            .redirect(Policy::none())
+            .connect_timeout(options.connect_timeout)
+            .read_timeout(options.idle_timeout)
+            .retry(reqwest::retry::never());
+        let builder = self.with_tls(builder, options)?;
+        let builder = match self.route {
+            Some(route) => options.routes[route].apply(builder)?,
+            None => builder,
+        };
+        builder.build().map_err(|error| Error::Tls { reason: reason(&error) })
+    }
+
+    fn with_tls(self, builder: ClientBuilder, options: &Options) -> Result<ClientBuilder, Error> {
+        match trust::config(options, self.trust.map(|trust| &options.trusts[trust])) {
+            Ok(config) => Ok(builder.tls_backend_preconfigured(config)),
+            // A bare machine has no CAs, and needs none for this.
+            Err(Error::Tls { .. }) if !self.https => Ok(builder.tls_certs_only([])),
+            Err(error) => Err(error),
+        }
+    }
 }

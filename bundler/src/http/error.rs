@@ -33,8 +33,8 @@ pub enum Error {
     Redirect { url: String, reason: String },
     #[error("`{url}` is needed and not in the cache, and this run is offline")]
     Offline { url: String },
-    #[error("CA file `{}`: {reason}", .file.display())]
-    CaFile { file: PathBuf, reason: String },
+    #[error("certificate file `{}`: {reason}", .file.display())]
+    CertificateFile { file: PathBuf, reason: String },
     #[error("the proxy `{url}` cannot be used: {reason}")]
     Proxy { url: String, reason: String },
     #[error("cannot set up TLS: {reason}")]

@@ -9,6 +9,7 @@ mod error;
 mod metadata;
 mod retry;
 mod route;
+mod trust;
 
 pub use download::{Download, Downloaded};
 pub use error::{Error, recorded, shown};
@@ -17,6 +18,7 @@ pub use reqwest::Method;
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use retry::is_passing;
 pub use route::{Route, Way};
+pub use trust::Trust;
 
 use bytes::{Bytes, BytesMut};
 use clients::Clients;
@@ -42,10 +44,12 @@ pub enum Network {
 #[derive(Debug, Clone)]
 pub struct Options {
     pub network: Network,
-    /// PEM files of CAs to trust besides the system's.
+    /// PEM files of CAs, or of servers' own certificates, to trust besides the system's CAs.
     pub ca_files: Vec<PathBuf>,
     /// Ways to hosts that differ from the environment's; the first that fits counts.
     pub routes: Vec<Route>,
+    /// What single hosts are trusted with; the first that fits counts.
+    pub trusts: Vec<Trust>,
     pub attempts: u32,
     /// The pause before the second attempt; it doubles from there.
     pub first_pause: Duration,
@@ -62,6 +66,7 @@ impl Default for Options {
             network: Network::Online,
             ca_files: Vec::new(),
             routes: Vec::new(),
+            trusts: Vec::new(),
             attempts: 5,
             first_pause: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(15),

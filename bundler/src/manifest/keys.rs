@@ -27,6 +27,22 @@ const REPO_ARCHS: Key = key(
     "The archs that its server has, where the metadata lists more; else all of the manifest's",
 );
 
+const CA: Key = key(
+    "ca",
+    Shape::Text,
+    None,
+    "A PEM file, relative to the manifest, with the server's CA or its own certificate",
+);
+const CLIENT_CERT: Key =
+    key("client-cert", Shape::Text, None, "A PEM file with the certificate that is shown to the server");
+const CLIENT_KEY: Key = key("client-key", Shape::Text, None, "A PEM file with the key of `client-cert`");
+const INSECURE: Key = key(
+    "insecure-skip-verify",
+    Shape::Boolean,
+    Some("false"),
+    "Accept any certificate of the server; every run warns about it",
+);
+
 pub(super) const DEB: &[Key] = &[
     required("type", Shape::Words(&["deb"]), "A repository of Debian packages"),
     REPO_NAME,
@@ -54,6 +70,10 @@ pub(super) const DEB: &[Key] = &[
     ),
     EXCLUDE,
     ALLOW_UNSIGNED,
+    CA,
+    CLIENT_CERT,
+    CLIENT_KEY,
+    INSECURE,
 ];
 
 pub(super) const RPM: &[Key] = &[
@@ -79,6 +99,10 @@ pub(super) const RPM: &[Key] = &[
     ),
     EXCLUDE,
     ALLOW_UNSIGNED,
+    CA,
+    CLIENT_CERT,
+    CLIENT_KEY,
+    INSECURE,
 ];
 
 const PACKAGES: &[Key] = &[
@@ -154,6 +178,10 @@ const REGISTRY: &[Key] = &[
     required("name", Shape::Text, "Host and port as in names of images: `docker.io`, `registry.lan:5000`"),
     key("mirrors", TEXTS, None, "Asked first, in this order: `host[:port][/prefix]`"),
     key("plain-http", Shape::Boolean, Some("false"), "It speaks http without TLS"),
+    CA,
+    CLIENT_CERT,
+    CLIENT_KEY,
+    INSECURE,
 ];
 
 const ADDON: &[Key] = &[

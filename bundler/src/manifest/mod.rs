@@ -53,6 +53,7 @@ pub struct Repo {
     pub exclude: Vec<String>,
     /// The archs that it serves; empty: whatever its metadata lists.
     pub archs: Vec<Arch>,
+    pub tls: Tls,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,6 +150,18 @@ pub struct Registry {
     /// Asked first, in this order: `host[:port][/prefix]`.
     pub mirrors: Vec<String>,
     pub plain_http: bool,
+    pub tls: Tls,
+}
+
+/// Certificates for one server. Files are relative to the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tls {
+    /// Its CA, or its own certificate.
+    pub ca: Option<String>,
+    /// What is shown to it: certificate and key.
+    pub client: Option<(String, String)>,
+    /// Any certificate will do.
+    pub insecure: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

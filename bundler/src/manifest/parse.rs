@@ -160,7 +160,17 @@ impl Context<'_> {
         let name = fields.required("name");
         let mirrors = fields.texts("mirrors");
         let plain_http = fields.boolean("plain-http").unwrap_or(false);
-        Some(Registry { name: name?, line: node.line, mirrors, plain_http })
+        let tls = self.tls(fields);
+        Some(Registry { name: name?, line: node.line, mirrors, plain_http, tls })
+    }
+
+    fn tls(&self, fields: &Fields<'_>) -> Tls {
+        let [ca, certificate, key] = ["ca", "client-cert", "client-key"].map(|name| fields.text(name));
+        let insecure = fields.boolean("insecure-skip-verify").unwrap_or(false);
+        if certificate.is_some() != key.is_some() {
+            fields.missing(if key.is_some() { "client-cert" } else { "client-key" });
+        }
+        Tls { ca, client: certificate.zip(key), insecure }
     }
 
     /// `name`, or a mapping with more to say.

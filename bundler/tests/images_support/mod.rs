@@ -60,6 +60,8 @@ pub struct Setup {
     pub users: Option<&'static str>,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// Only those may come that have a certificate of this CA.
+    pub client_ca: Option<PathBuf>,
 }
 
 impl DockerRegistry {
@@ -77,7 +79,9 @@ impl DockerRegistry {
         );
         if let Some((certificate, key)) = &setup.tls {
             let (certificate, key) = (certificate.display(), key.display());
-            config.push_str(&format!("  tls: {{certificate: {certificate}, key: {key}}}\n"));
+            let clients = setup.client_ca.as_ref().map(|file| format!(", clientcas: [{}]", file.display()));
+            let clients = clients.unwrap_or_default();
+            config.push_str(&format!("  tls: {{certificate: {certificate}, key: {key}{clients}}}\n"));
         }
         if let Some(users) = setup.users {
             std::fs::write(folder.path().join("htpasswd"), users).unwrap();

@@ -31,8 +31,8 @@ impl Context<'_> {
                 return None;
             }
         };
-        let line = node.line;
-        Some(Repo { name: name?, line, source, keys, allow_unsigned, check_valid_until, exclude, archs })
+        let (line, tls) = (node.line, self.tls(fields));
+        Some(Repo { name: name?, line, source, keys, allow_unsigned, check_valid_until, exclude, archs, tls })
     }
 
     fn deb(&self, fields: &Fields<'_>) -> (RepoSource, Vec<String>) {
