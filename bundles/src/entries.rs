@@ -62,12 +62,6 @@ impl Entry {
     }
 }
 
-/// How many members the tar stream of an entry takes.
-pub fn members(entry: &Entry) -> u64 {
-    let stream = crate::tape::header_length(entry) + entry.size().next_multiple_of(BLOCK);
-    stream.div_ceil(MEMBER)
-}
-
 /// The small files at the front, which only the reader or sealer of this bundle knows.
 pub struct Front<'a> {
     pub index: &'a [u8],

@@ -38,7 +38,7 @@ pub enum Error {
     #[error("`{}` is in the way: {what}", path.display())]
     InTheWay { path: PathBuf, what: &'static str },
     #[error(transparent)]
-    Part(#[from] crate::parts::BadPart),
+    Part(#[from] crate::part::BadPart),
 }
 
 /// An entry that refuses the whole bundle. Each names the entry.
@@ -120,7 +120,7 @@ impl Error {
             Error::Empty { .. } => {
                 Some("copy the bundle again, or look at the command that should have sent it".into())
             }
-            Error::Tail { path, .. } if crate::parts::are_named_by(path) => {
+            Error::Tail { path, .. } if crate::part::are_named_by(path) => {
                 Some("look whether the last parts are missing; else copy all of them again".into())
             }
             Error::Tail { .. }

@@ -12,6 +12,7 @@ pub mod index;
 pub mod keys;
 pub mod layout;
 pub mod output;
+mod part;
 pub mod parts;
 pub mod progress;
 pub mod reader;

@@ -8,13 +8,14 @@ use crate::Digest;
 use crate::digest::Hasher;
 use crate::error::Error;
 use crate::output::{Output, write_whole};
+pub use crate::part::BadPart;
+use crate::part::{MOST_PARTS, base_of, numbered, suffixed};
 use crate::progress::Progress;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-const MOST_PARTS: usize = 999;
 /// The largest file on FAT32: one byte less than 4 GiB.
 pub const FAT32: u64 = (4 << 30) - 1;
 const BUFFER: usize = 1 << 20;
@@ -23,43 +24,6 @@ const BUFFER: usize = 1 << 20;
 pub trait ReadAt: Send + Sync {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     fn length(&self) -> u64;
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum BadPart {
-    #[error("part `{}` is missing", .0.display())]
-    Missing(PathBuf),
-    #[error("part `{}` is {found} bytes long, and those before it are {expected}", path.display())]
-    Length { path: PathBuf, found: u64, expected: u64 },
-    #[error("part `{}` has sha256 {found}, and its sidecar says {expected}", path.display())]
-    Changed { path: PathBuf, found: Digest, expected: Digest },
-    #[error("`{}` is not the checksum of a part", .0.display())]
-    Sidecar(PathBuf),
-    #[error("`{}` is not the first part", .0.display())]
-    NotFirst(PathBuf),
-    #[error("parts of {size} bytes would be more than {MOST_PARTS}")]
-    TooMany { size: u64 },
-}
-
-impl BadPart {
-    pub fn is_untrusted(&self) -> bool {
-        matches!(self, BadPart::Length { .. } | BadPart::Changed { .. } | BadPart::Sidecar(_))
-    }
-
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            BadPart::Missing(_) => Some("put all parts into one folder".into()),
-            BadPart::Length { path, .. } | BadPart::Changed { path, .. } => {
-                Some(format!("copy `{}` again", path.display()))
-            }
-            BadPart::NotFirst(path) => Some(match base_of(path) {
-                Some((base, _)) => format!("give `{}`", numbered(&base, 1).display()),
-                None => "the name of a first part ends in `.001`".into(),
-            }),
-            BadPart::Sidecar(_) => None,
-            BadPart::TooMany { .. } => Some("choose a larger size".into()),
-        }
-    }
 }
 
 /// Opens a whole file, or all parts by the name of the first one or of the whole.
@@ -88,11 +52,6 @@ pub fn find(path: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
         Some(part) => Err(BadPart::Missing(part.clone()).into()),
         None => Ok(Some(parts)),
     }
-}
-
-/// Whether `path` names a split bundle, by its first part or as the whole that is not there.
-pub(crate) fn are_named_by(path: &Path) -> bool {
-    base_of(path).is_some() || !path.exists()
 }
 
 /// Cuts `path` into parts of `size` bytes in `folder`, each with its sidecar; gives the parts.
@@ -231,27 +190,9 @@ fn sidecar(part: &Path) -> PathBuf {
     suffixed(part, ".sha256")
 }
 
-fn numbered(base: &Path, number: usize) -> PathBuf {
-    suffixed(base, &format!(".{number:03}"))
-}
-
-fn suffixed(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_os_string();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
 /// What the parts of a split bundle make up, by the name of one of them or of the whole.
 pub fn whole_of(path: &Path) -> PathBuf {
     base_of(path).map_or_else(|| path.to_path_buf(), |(whole, _)| whole)
-}
-
-/// `X.tar.gz.007` → `X.tar.gz` and 7.
-fn base_of(path: &Path) -> Option<(PathBuf, usize)> {
-    let digits = path.extension()?.to_str()?;
-    let number =
-        digits.parse().ok().filter(|_| digits.len() == 3 && digits.bytes().all(|b| b.is_ascii_digit()))?;
-    Some((path.with_extension(""), number))
 }
 
 /// The numbers of the parts and of their sidecars.

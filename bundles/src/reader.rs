@@ -18,7 +18,7 @@ pub use extract::{Extracted, Selection};
 pub use item::ItemReader;
 pub use pipe::{OpenPipe, Pipe};
 
-use crate::entries::{self, Entries, FULL_SIGNATURE, Front, INDEX, SIGNATURE};
+use crate::entries::{Entries, FULL_SIGNATURE, Front, INDEX, SIGNATURE};
 use crate::error::Error;
 use crate::index::{Index, Item};
 use crate::keys::{PublicKey, SecretKey, TrustedKeys};
@@ -198,7 +198,7 @@ impl Unverified {
         let mut start = 0_u64;
         for entry in &contents.entries.list {
             starts.push(usize::try_from(start).unwrap_or(usize::MAX));
-            start = start.saturating_add(entries::members(entry));
+            start = start.saturating_add(crate::tape::members(entry));
         }
         starts.push(usize::try_from(start).unwrap_or(usize::MAX));
         let opened = Opened { archive: Arc::new(archive), contents: Arc::new(contents), starts, base: None };

@@ -4,7 +4,7 @@
 //! the ones it expects: no field may be left to a library's taste. Long names use GNU's
 //! `L` and `K` entries, since busybox skips pax headers.
 
-use crate::entries::{BLOCK, Body, Entry};
+use crate::entries::{BLOCK, Body, Entry, MEMBER};
 
 pub const FILE: u8 = b'0';
 pub const HARD_LINK: u8 = b'1';
@@ -186,6 +186,12 @@ fn pax(mut body: &[u8], key: &str) -> Option<String> {
         body = &body[length..];
     }
     found
+}
+
+/// How many members the tar stream of an entry takes.
+pub(crate) fn members(entry: &Entry) -> u64 {
+    let stream = header_length(entry) + entry.size().next_multiple_of(BLOCK);
+    stream.div_ceil(MEMBER)
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ pub mod content;
 pub mod distribute;
 pub mod events;
 pub mod facts;
+mod failure;
 pub mod home;
 pub mod hooks;
 pub mod journal;

@@ -9,8 +9,8 @@ mod underway;
 pub(crate) use begun::{BegunPhase, BegunStep};
 
 use crate::events::{Event, Sink};
+use crate::failure::{Failure, PhaseError};
 use crate::journal::{Entry, Journal, JournalError, Record, Undo, now};
-use crate::phases::{Failure, PhaseError};
 use crate::stop::{Stop, is_stopped};
 use eggo_errors::Report;
 use futures::StreamExt;
@@ -266,7 +266,7 @@ impl Run {
     pub async fn begin(&self, command: &'static str, bundle: Option<String>) -> Result<(), JournalError> {
         let version = env!("CARGO_PKG_VERSION").to_string();
         self.command.get_or_init(|| command);
-        for Entry { node, step, .. } in self.journal.entries().into_iter().filter(crate::cleanup::is_hook) {
+        for Entry { node, step, .. } in self.journal.entries().into_iter().filter(Entry::is_hook) {
             self.journal.append(Record::Undone { node, step, at: now() }).await?;
         }
         self.journal.append(Record::Begin { command: command.into(), version, bundle, at: now() }).await

@@ -1,8 +1,9 @@
-//! What tests across the two programs share: real hosts to work on.
+//! What tests across the two programs share: real hosts to work on, and the source as a graph.
 //!
-//! No test lives here, and nothing that a program needs at run time.
+//! No test of the programs lives here, and nothing that a program needs at run time.
 
 pub mod lab;
+pub mod modules;
 pub mod parcel;
 pub mod readme;
 pub mod ready;

@@ -1,6 +1,7 @@
 //! What ARCHITECTURE.md promises of the crates, and that the pages name only what is there.
 
 use eggo_tests::lab::project;
+use eggo_tests::modules::{cycle, uses};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -60,6 +61,18 @@ fn the_air_gap_is_visible_in_what_is_linked() {
     lacks("eggo-bundles", &HTTP);
     lacks("eggo-bundles", &["tokio", "russh", "eggo-yaml"]);
     assert!(linked["eggo-bundle"].contains("reqwest"), "the check itself works");
+}
+
+/// A newcomer reads a crate from its lowest module up.
+#[test]
+fn modules_make_no_circle() {
+    for crate_ in ["deploy", "bundles", "bundler", "yaml", "errors", "terminal"] {
+        let uses = uses(&project().join(crate_).join("src"));
+        assert!(uses.len() > 2, "{crate_}: the check itself works");
+        if let Some(cycle) = cycle(&uses) {
+            panic!("{crate_}: {cycle}");
+        }
+    }
 }
 
 #[test]

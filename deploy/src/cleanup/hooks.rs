@@ -36,11 +36,6 @@ impl Named for Node<'_> {
     }
 }
 
-/// Whether an entry speaks of a hook around a cleanup, which has nothing to undo.
-pub(crate) fn is_hook(entry: &Entry) -> bool {
-    [Schedule::Precleanup, Schedule::Postcleanup].iter().any(|schedule| entry.phase == schedule.as_str())
-}
-
 impl CleanupHooks<'_> {
     /// Before anything is undone. A node on which a hook fails is left as it is.
     pub async fn before(&self, hosts: &Reached) -> Result<Vec<Failure>, Report> {
@@ -55,7 +50,7 @@ impl CleanupHooks<'_> {
 
     /// On nodes of which nothing is left but their hooks.
     pub async fn after(&self, hosts: &Reached) -> Result<Vec<Failure>, Report> {
-        let nodes = self.nodes(hosts, |entries| !entries.is_empty() && entries.iter().all(is_hook));
+        let nodes = self.nodes(hosts, |entries| !entries.is_empty() && entries.iter().all(Entry::is_hook));
         let failures = self.run(Schedule::Postcleanup, &nodes).await?;
         let journal = self.hooks.run.journal();
         for node in nodes.iter().filter(|node| !self.hooks.run.has_failed(node.name())) {

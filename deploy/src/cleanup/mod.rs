@@ -8,7 +8,6 @@ mod incomplete;
 
 pub use guard::removed_folder;
 pub use hooks::CleanupHooks;
-pub(crate) use hooks::is_hook;
 pub use incomplete::Incomplete;
 
 use crate::events::Event;
@@ -74,7 +73,7 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
     let mut cleaned = Cleaned::default();
     let wanted = |entry: &Entry| {
         let chosen = options.only.is_empty() || options.only.contains(&entry.node);
-        let ours = !is_hook(entry) || !hosts.contains_key(&entry.node);
+        let ours = !entry.is_hook() || !hosts.contains_key(&entry.node);
         chosen && ours && !run.has_failed(&entry.node)
     };
     for (phase, entries) in backwards(run.journal().entries().into_iter().filter(wanted).collect()) {

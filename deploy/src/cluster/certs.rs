@@ -1,6 +1,6 @@
 //! Certificates after the deploy: how long they last, and new ones without a pause.
 
-use super::context::Cluster;
+use super::context::{Cluster, ClusterView, Node};
 use super::deploy::{control_plane, dns, etcd, serving, workers};
 use super::etcd_data;
 use crate::config::DnsKind;
@@ -44,8 +44,8 @@ impl Line {
 }
 
 /// All certificates: those that were made here, and those that the kubelets got from the cluster.
-/// Nodes that cannot be reached are left out.
-pub async fn status(cluster: &Cluster) -> Result<Vec<Line>, Report> {
+/// Only `asked` nodes are asked; those that cannot be reached are left out.
+pub async fn status(cluster: &ClusterView, asked: &[&Node]) -> Result<Vec<Line>, Report> {
     let now = Timestamp::now();
     let mut lines = Vec::new();
     for (path, certificate) in cluster.pki()?.certificates()? {
@@ -55,7 +55,8 @@ pub async fn status(cluster: &Cluster) -> Result<Vec<Line>, Report> {
         };
         lines.push(Line::new(node, name, &certificate, now));
     }
-    let asked = futures::future::join_all(cluster.standing(Role::Worker).map(|node| async {
+    let workers = asked.iter().filter(|node| node.host.has(Role::Worker));
+    let asked = futures::future::join_all(workers.map(|node| async {
         let script = "for n in client server; do f=/var/lib/kubelet/pki/kubelet-$n-current.pem; [ -e $f ] || continue\n\
                       echo \"file kubelet-$n\"; sed -n '/BEGIN CERT/,/END CERT/p' $f; done";
         let output = node.remote.run(Command::sh("read the kubelet's certificates", script)).await.ok()?;

@@ -11,6 +11,7 @@ use crate::run::{Named, Run};
 use eggo_bundles::{Arch, Role};
 use eggo_errors::Report;
 use jiff::Timestamp;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::OnceCell;
@@ -50,14 +51,29 @@ pub struct Node {
     probe: OnceCell<Probe>,
 }
 
-pub struct Cluster {
+/// A cluster as those see it who only look: nothing is written by it, on this machine or on nodes, and no lock is
+/// needed.
+pub struct ClusterView {
     pub config: Arc<Config>,
     pub nodes: Vec<Node>,
-    pub run: Arc<Run>,
-    pub shelf: Arc<dyn Shelf>,
     /// The cluster's folder on the control machine.
     pub state: PathBuf,
     pki: OnceLock<Folder>,
+}
+
+/// A cluster that is worked on.
+pub struct Cluster {
+    pub view: ClusterView,
+    pub run: Arc<Run>,
+    pub shelf: Arc<dyn Shelf>,
+}
+
+impl Deref for Cluster {
+    type Target = ClusterView;
+
+    fn deref(&self) -> &ClusterView {
+        &self.view
+    }
 }
 
 impl Node {
@@ -81,30 +97,19 @@ impl Named for Node {
     }
 }
 
-impl Cluster {
-    pub fn new(
-        config: Arc<Config>,
-        nodes: Vec<Node>,
-        run: Arc<Run>,
-        shelf: Arc<dyn Shelf>,
-        state: PathBuf,
-    ) -> Self {
-        Self { config, nodes, run, shelf, state, pki: OnceLock::new() }
+impl ClusterView {
+    pub fn new(config: Arc<Config>, nodes: Vec<Node>, state: PathBuf) -> Self {
+        Self { config, nodes, state, pki: OnceLock::new() }
     }
 
-    /// The same cluster with another config: nodes that it does not have are left out.
-    pub fn with_config(&self, config: Arc<Config>) -> Self {
-        let nodes = self.nodes.iter().filter_map(|node| {
-            let host = config.hosts.iter().find(|host| host.name == node.host.name)?;
-            Some(Node::new(host.clone(), node.remote.clone()))
-        });
-        let nodes = nodes.collect();
-        Self::new(config.clone(), nodes, self.run.clone(), self.shelf.clone(), self.state.clone())
-    }
-
-    /// The same cluster, whose nodes are looked at anew: their programs have changed.
-    pub fn afresh(&self) -> Self {
-        self.with_config(self.config.clone())
+    /// The certificates of a cluster that is installed.
+    pub fn pki(&self) -> Result<&Folder, Report> {
+        if let Some(folder) = self.pki.get() {
+            return Ok(folder);
+        }
+        let root = crate::state::Folder::new(&self.state).pki();
+        let folder = Folder::open(&root, Timestamp::now())?;
+        Ok(self.pki.get_or_init(|| folder))
     }
 
     /// The nodes with a role, in the order of deploy.yaml.
@@ -116,32 +121,6 @@ impl Cluster {
         self.nodes.iter().find(|node| node.host.name == name)
     }
 
-    /// The certificates; made on first use as long as no node can have any of them.
-    pub fn pki(&self) -> Result<&Folder, Report> {
-        if let Some(folder) = self.pki.get() {
-            return Ok(folder);
-        }
-        let (root, now) = (crate::state::Folder::new(&self.state).pki(), Timestamp::now());
-        let folder = match crate::state::was_made(&self.state) {
-            true => Folder::open(&root, now)?,
-            false => Folder::prepare(&root, self.config.external_ca.as_deref(), now)?,
-        };
-        Ok(self.pki.get_or_init(|| folder))
-    }
-
-    /// As [`Cluster::with_role`], without those that have failed in this run.
-    pub fn standing(&self, role: Role) -> impl Iterator<Item = &Node> {
-        let nodes = self.nodes.iter().filter(move |node| node.host.has(role));
-        nodes.filter(|node| !self.run.has_failed(&node.host.name))
-    }
-
-    /// kubectl on the first master that has not failed.
-    pub async fn kubectl(&self) -> Result<Kubectl<'_>, Report> {
-        let master = self.standing(Role::Master).next();
-        let master = master.ok_or_else(|| Report::new("no master is left to talk to the API"))?;
-        self.kubectl_on(master).await
-    }
-
     pub async fn kubectl_on<'a>(&'a self, master: &'a Node) -> Result<Kubectl<'a>, Report> {
         let probe = master.probe(&self.config).await?;
         let program = require(master, probe, "kubectl", Role::Master)?;
@@ -149,15 +128,11 @@ impl Cluster {
         Ok(Kubectl::new(&*master.remote, program, self.admin_kubeconfig(&server)?))
     }
 
-    /// The administrator's kubeconfig for one server. It never lies on a node.
+    /// The administrator's kubeconfig for one server. It never lies on a node. Where the certificate on this machine is
+    /// not good any more, another one is made for this once.
     pub fn admin_kubeconfig(&self, server: &str) -> Result<Zeroizing<String>, Report> {
-        let leaf = self.pki()?.leaf(None, &self.admin_row(), Reuse::WhenGood, Timestamp::now())?;
+        let leaf = self.pki()?.leaf_for_now(None, &self.admin_row(), Timestamp::now())?;
         self.kubeconfig(server, "kubernetes-admin", &leaf)
-    }
-
-    pub fn renew_admin(&self) -> Result<(), Report> {
-        self.pki()?.leaf(None, &self.admin_row(), Reuse::Never, Timestamp::now())?;
-        Ok(())
     }
 
     fn admin_row(&self) -> Row {
@@ -176,20 +151,6 @@ impl Cluster {
             credentials: Credentials::Certificate(leaf),
         };
         Ok(kubeconfig.write())
-    }
-
-    /// The kubeconfig of a component, as a file of the host's.
-    pub fn kubeconfig_of(
-        &self,
-        component: &Component,
-        host: &config::Host,
-        server: &str,
-    ) -> Result<RemoteFile, Report> {
-        let known = component.kubeconfig.ok_or_else(|| {
-            Report::new("a component without a kubeconfig is to get one").exit(eggo_errors::Exit::Bug)
-        })?;
-        let text = self.kubeconfig(server, known.user, &self.leaf(host, known.leaf)?)?;
-        Ok(RemoteFile::new(known.path, text.to_string()).secret())
     }
 
     /// `https://HOST:PORT` of the whole API, as the nodes and the administrator know it.
@@ -212,6 +173,76 @@ impl Cluster {
     pub fn rows(&self, host: &config::Host) -> Vec<Row> {
         let (leaves, api) = (components::leaves(&self.config, host), self.api_names());
         table::rows(&Subject { name: &host.name, ip: host.ip, leaves: &leaves, api: &api })
+    }
+}
+
+impl Cluster {
+    pub fn new(
+        config: Arc<Config>,
+        nodes: Vec<Node>,
+        run: Arc<Run>,
+        shelf: Arc<dyn Shelf>,
+        state: PathBuf,
+    ) -> Self {
+        Self { view: ClusterView::new(config, nodes, state), run, shelf }
+    }
+
+    /// The same cluster with another config: nodes that it does not have are left out.
+    pub fn with_config(&self, config: Arc<Config>) -> Self {
+        let nodes = self.nodes.iter().filter_map(|node| {
+            let host = config.hosts.iter().find(|host| host.name == node.host.name)?;
+            Some(Node::new(host.clone(), node.remote.clone()))
+        });
+        let nodes = nodes.collect();
+        Self::new(config.clone(), nodes, self.run.clone(), self.shelf.clone(), self.state.clone())
+    }
+
+    /// The same cluster, whose nodes are looked at anew: their programs have changed.
+    pub fn afresh(&self) -> Self {
+        self.with_config(self.config.clone())
+    }
+
+    /// The certificates; made on first use as long as no node can have any of them.
+    pub fn pki(&self) -> Result<&Folder, Report> {
+        if self.view.pki.get().is_none() && !crate::state::was_made(&self.state) {
+            let root = crate::state::Folder::new(&self.state).pki();
+            let folder = Folder::prepare(&root, self.config.external_ca.as_deref(), Timestamp::now())?;
+            return Ok(self.view.pki.get_or_init(|| folder));
+        }
+        self.view.pki()
+    }
+
+    /// The administrator's certificate on this machine: as it is if it is good, or a new one.
+    pub fn keep_admin(&self, reuse: Reuse) -> Result<(), Report> {
+        self.pki()?.leaf(None, &self.admin_row(), reuse, Timestamp::now())?;
+        Ok(())
+    }
+
+    /// As [`ClusterView::with_role`], without those that have failed in this run.
+    pub fn standing(&self, role: Role) -> impl Iterator<Item = &Node> {
+        let nodes = self.nodes.iter().filter(move |node| node.host.has(role));
+        nodes.filter(|node| !self.run.has_failed(&node.host.name))
+    }
+
+    /// kubectl on the first master that has not failed.
+    pub async fn kubectl(&self) -> Result<Kubectl<'_>, Report> {
+        let master = self.standing(Role::Master).next();
+        let master = master.ok_or_else(|| Report::new("no master is left to talk to the API"))?;
+        self.kubectl_on(master).await
+    }
+
+    /// The kubeconfig of a component, as a file of the host's.
+    pub fn kubeconfig_of(
+        &self,
+        component: &Component,
+        host: &config::Host,
+        server: &str,
+    ) -> Result<RemoteFile, Report> {
+        let known = component.kubeconfig.ok_or_else(|| {
+            Report::new("a component without a kubeconfig is to get one").exit(eggo_errors::Exit::Bug)
+        })?;
+        let text = self.kubeconfig(server, known.user, &self.leaf(host, known.leaf)?)?;
+        Ok(RemoteFile::new(known.path, text.to_string()).secret())
     }
 
     /// One leaf of a node, made if need be.
@@ -255,5 +286,28 @@ mod tests {
         assert_eq!(names(""), "10.32.0.1 192.168.7.1");
         assert_eq!(names("service: {gateway: 10.32.0.254}\n"), "10.32.0.254 192.168.7.1 10.32.0.1");
         assert_eq!(names("service: {cidr: 10.96.0.0/12}\n"), "10.96.0.1 192.168.7.1");
+    }
+
+    #[test]
+    fn those_who_only_look_write_no_certificate() {
+        let text = "masters: [{name: m, ip: 192.168.7.1, arch: amd64}]\n\
+                    workers: [{name: m, ip: 192.168.7.1, arch: amd64}]\n\
+                    install: {package-source: {type: bundle}}\n";
+        let config = Arc::new(config::parse("d.yaml", text.as_bytes()).unwrap().config);
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().to_path_buf();
+        let view = ClusterView::new(config.clone(), Vec::new(), state.clone());
+        assert!(view.admin_kubeconfig("https://m:6443").is_err(), "and no authority");
+        let run = Arc::new(Run::new(Journal::open(&state).unwrap(), Arc::new(Silent)));
+        let cluster = Cluster::new(config, Vec::new(), run, Arc::new(Bare), state.clone());
+        cluster.pki().unwrap();
+        let files = || crate::state::State::list(&crate::state::Folder::new(&state)).unwrap();
+        let before = files();
+        let text = view.admin_kubeconfig("https://m:6443").unwrap();
+        assert!(text.contains("https://m:6443"));
+        assert_eq!(files(), before, "its certificate does not exist, and none is left");
+        cluster.keep_admin(Reuse::WhenGood).unwrap();
+        assert_eq!(files().len(), before.len() + 2);
+        assert_eq!(view.admin_kubeconfig("s").unwrap(), view.admin_kubeconfig("s").unwrap());
     }
 }

@@ -21,4 +21,4 @@ pub mod upgrade;
 pub mod yaml;
 
 pub use crate::paths;
-pub use context::{Cluster, Node, Shelf};
+pub use context::{Cluster, ClusterView, Node, Shelf};

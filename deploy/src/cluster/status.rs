@@ -2,7 +2,7 @@
 //! deploy.yaml. Nothing is changed.
 
 use super::certs::{self, WARN_DAYS};
-use super::context::{Cluster, Node};
+use super::context::{ClusterView, Node};
 use super::deploy::etcd::{is_healthy, members};
 use super::flags::{client_url, peer_url};
 use crate::components;
@@ -58,25 +58,31 @@ impl Status {
     }
 }
 
-pub async fn gather(cluster: &Cluster) -> Result<Status, Report> {
+pub async fn gather(cluster: &ClusterView) -> Result<Status, Report> {
     let config = &cluster.config;
     let mut status =
         Status { cluster: config.cluster_id.clone(), endpoint: cluster.endpoint(), ..Status::default() };
     let looks = futures::future::join_all(cluster.nodes.iter().map(|node| look(cluster, node))).await;
     for (node, lost) in looks {
         if let Some(error) = lost {
-            cluster.run.mark_failed(&node.name);
             status.hint = status.hint.or(error.hint());
             status.findings.push(error.to_string());
         }
         status.nodes.push(node);
     }
-    match api_nodes(cluster).await {
+    let reached: Vec<&Node> = cluster
+        .nodes
+        .iter()
+        .zip(&status.nodes)
+        .filter(|(_, found)| found.reachable)
+        .map(|(node, _)| node)
+        .collect();
+    match api_nodes(cluster, &reached).await {
         Ok(list) => compare(&mut status, &list),
         Err(report) => status.findings.push(format!("the API does not answer: {}", report.message)),
     }
-    etcd(cluster, &mut status).await;
-    status.certificates = certs::status(cluster).await?;
+    etcd(cluster, &reached, &mut status).await;
+    status.certificates = certs::status(cluster, &reached).await?;
     for line in status.certificates.iter().filter(|line| line.days < WARN_DAYS) {
         let place = line.node.as_deref().map(|node| format!("{node}: ")).unwrap_or_default();
         status.findings.push(format!("{place}certificate `{}` expires in {} days", line.name, line.days));
@@ -90,7 +96,7 @@ pub async fn gather(cluster: &Cluster) -> Result<Status, Report> {
 }
 
 /// What a node says of itself, or why it was not reached.
-async fn look(cluster: &Cluster, node: &Node) -> (NodeStatus, Option<RemoteError>) {
+async fn look(cluster: &ClusterView, node: &Node) -> (NodeStatus, Option<RemoteError>) {
     let host = &node.host;
     let mut found = NodeStatus {
         name: host.name.clone(),
@@ -122,9 +128,9 @@ async fn look(cluster: &Cluster, node: &Node) -> (NodeStatus, Option<RemoteError
 }
 
 /// From any master that answers.
-async fn api_nodes(cluster: &Cluster) -> Result<Value, Report> {
+async fn api_nodes(cluster: &ClusterView, reached: &[&Node]) -> Result<Value, Report> {
     let mut last = Report::new("no master was reached");
-    for master in cluster.standing(Role::Master) {
+    for master in reached.iter().filter(|node| node.host.has(Role::Master)) {
         let asked = async { cluster.kubectl_on(master).await?.json("list the nodes", "nodes").await };
         match asked.await {
             Ok(list) => return Ok(list),
@@ -175,15 +181,15 @@ fn compare(status: &mut Status, list: &Value) {
     }
 }
 
-async fn etcd(cluster: &Cluster, status: &mut Status) {
+async fn etcd(cluster: &ClusterView, reached: &[&Node], status: &mut Status) {
     if cluster.config.etcd.external.is_some() {
         return;
     }
     let etcds = cluster.with_role(Role::Etcd);
     let asked = futures::future::join_all(etcds.iter().map(|node| async {
-        let healthy = match cluster.run.has_failed(&node.host.name) {
-            true => None,
-            false => is_healthy(node, &client_url(&node.host)).await,
+        let healthy = match reached.iter().any(|one| one.host.name == node.host.name) {
+            true => is_healthy(node, &client_url(&node.host)).await,
+            false => None,
         };
         Member { node: node.host.name.clone(), healthy }
     }));

@@ -12,10 +12,12 @@ pub use record::Record;
 pub(crate) use record::now;
 pub use undo::Undo;
 
+use crate::config::Schedule;
 use crate::state::{self, Folder, Name};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -55,12 +57,25 @@ impl eggo_errors::Explain for JournalError {
     }
 }
 
-/// The journal of a cluster. While one that can be written lives, no other process can open it so.
+/// A journal as those see it who only look: nothing can be written by it.
+pub struct JournalView {
+    state: Mutex<State>,
+}
+
+/// The journal of a cluster. While it lives, no other process can open it.
 pub struct Journal {
     folder: PathBuf,
-    state: Mutex<State>,
-    /// `None`: only read.
-    writer: Option<(writer::Writer, Lock)>,
+    view: JournalView,
+    writer: writer::Writer,
+    _lock: Lock,
+}
+
+impl Deref for Journal {
+    type Target = JournalView;
+
+    fn deref(&self) -> &JournalView {
+        &self.view
+    }
 }
 
 /// Goes with the process: a killed run leaves none behind.
@@ -90,6 +105,13 @@ pub struct Entry {
     pub done: bool,
 }
 
+impl Entry {
+    /// Whether it stands for a hook around a cleanup, which has nothing to undo.
+    pub(crate) fn is_hook(&self) -> bool {
+        [Schedule::Precleanup, Schedule::Postcleanup].iter().any(|schedule| self.phase == schedule.as_str())
+    }
+}
+
 impl Journal {
     /// Whether anything was ever recorded in this folder. One without a record is somebody else's, or new.
     pub fn has_records(folder: &Path) -> bool {
@@ -98,7 +120,7 @@ impl Journal {
 
     /// The journal as it is now, for those who only look. Works while another process writes it, and
     /// changes nothing: without a journal it is empty, and a line that is being written is left out.
-    pub fn read(folder: &Path) -> Result<Self, JournalError> {
+    pub fn read(folder: &Path) -> Result<JournalView, JournalError> {
         let path = Folder::new(folder).path(&Name::Journal);
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -107,8 +129,7 @@ impl Journal {
             }
             Err(source) => return Err(JournalError::Io { action: "read", path, source }),
         };
-        let state = Mutex::new(State::parse(&path, &text[..complete(&text)])?);
-        Ok(Self { folder: folder.to_path_buf(), state, writer: None })
+        Ok(JournalView { state: Mutex::new(State::parse(&path, &text[..complete(&text)])?) })
     }
 
     /// Opens the journal in the cluster's state folder, making both where needed.
@@ -127,12 +148,12 @@ impl Journal {
         file.read_to_end(&mut text).map_err(io("read", &path))?;
         // A run that was killed while writing leaves a line without an end: it never happened.
         let complete = complete(&text);
-        let state = Mutex::new(State::parse(&path, &text[..complete])?);
+        let view = JournalView { state: Mutex::new(State::parse(&path, &text[..complete])?) };
         if complete < text.len() {
             file.set_len(complete as u64).map_err(io("shorten", &path))?;
         }
         state::sync(folder).map_err(io("sync", folder))?;
-        Ok(Self { folder: folder.to_path_buf(), state, writer: Some((writer::Writer::start(file), lock)) })
+        Ok(Self { folder: folder.to_path_buf(), view, writer: writer::Writer::start(file), _lock: lock })
     }
 
     /// The cluster's state folder.
@@ -144,14 +165,13 @@ impl Journal {
     pub async fn append(&self, record: Record) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(&record).map_err(|error| JournalError::Write(error.to_string()))?;
         line.push(b'\n');
-        let Some((writer, _)) = &self.writer else {
-            return Err(JournalError::Write("it was opened only to be read".into()));
-        };
-        writer.append(line).await.map_err(JournalError::Write)?;
-        self.state.lock().expect("no panic while locked").apply(&record);
+        self.writer.append(line).await.map_err(JournalError::Write)?;
+        self.view.state.lock().expect("no panic while locked").apply(&record);
         Ok(())
     }
+}
 
+impl JournalView {
     /// Whether `step` is done on `node` in just this form.
     pub fn is_done(&self, node: &str, step: &str, fingerprint: &str) -> bool {
         self.newest(node, step).is_some_and(|entry| entry.done && entry.fingerprint == fingerprint)

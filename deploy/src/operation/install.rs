@@ -10,7 +10,7 @@ use crate::content::Content;
 use crate::distribute::Source;
 use crate::events::{Event, Operation, Sink};
 use crate::facts::Manager;
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalView};
 use crate::nodes::{self, HasNodes, Nodes};
 use crate::phases::{Phase, Selection, run_list};
 use crate::plan::{self, Known, PackageFormat, Plan};
@@ -71,8 +71,8 @@ pub struct Deployment {
 impl Deployment {
     /// A cleanup will have no bundle at hand.
     pub(super) fn keep_hooks(&self) -> Result<(), Report> {
-        let Cluster { state, config, shelf, .. } = &self.cluster;
-        state::save_hooks(state, config, |name, arch| shelf.file(name, arch))
+        let Cluster { view, shelf, .. } = &self.cluster;
+        state::save_hooks(&view.state, &view.config, |name, arch| shelf.file(name, arch))
     }
 }
 
@@ -111,7 +111,7 @@ async fn run(request: InstallRequest, confirm: &dyn Confirm) -> Result<Installed
     let journal = Journal::open(state)?;
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
-    let mut verdict = judge(&request, &surveyed, &plan, Some(&journal)).await?;
+    let mut verdict = judge(&request, &surveyed, &plan, &journal).await?;
     verdict.findings.extend(other_versions(&request, &surveyed).await?);
     tell(&verdict, events);
     verdict.decide()?;
@@ -164,7 +164,7 @@ pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
     let journal = Journal::read(state)?;
-    judge(&request, &surveyed, &plan, Some(&journal)).await
+    judge(&request, &surveyed, &plan, &journal).await
 }
 
 /// The plan for nodes as they were found.
@@ -191,16 +191,15 @@ pub(super) async fn judge(
     request: &InstallRequest,
     surveyed: &[Surveyed],
     plan: &Plan,
-    journal: Option<&Journal>,
+    journal: &JournalView,
 ) -> Result<Verdict, Report> {
     let InstallRequest { config, source, state, options, .. } = request;
-    let entries = journal.map(Journal::entries).unwrap_or_default();
+    let entries = journal.entries();
     let candidates: Vec<Candidate<'_>> = surveyed
         .iter()
         .filter_map(|node| {
             let name = &node.host.name;
-            let same = node.facts.mark.is_some()
-                && journal.and_then(|journal| journal.mark(name)) == node.facts.mark;
+            let same = node.facts.mark.is_some() && journal.mark(name) == node.facts.mark;
             Some(Candidate {
                 host: &node.host,
                 remote: node.remote.clone(),

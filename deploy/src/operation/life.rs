@@ -10,7 +10,7 @@ use crate::cluster::context::Bare;
 use crate::cluster::delete;
 use crate::cluster::etcd_data::{self, Backup};
 use crate::cluster::status::{self, Status};
-use crate::cluster::{Cluster, Node};
+use crate::cluster::{Cluster, ClusterView, Node};
 use crate::config::Config;
 use crate::events::{Operation, Sink};
 use crate::hooks::Hooks;
@@ -54,25 +54,21 @@ impl LifeRequest {
     /// so that one that is gone does not hide the others.
     fn cluster(self) -> Result<Cluster, Report> {
         self.is_installed()?;
-        let journal = Journal::open(&self.state)?;
-        self.with(journal)
+        let (journal, nodes) = (Journal::open(&self.state)?, self.nodes()?);
+        let LifeRequest { config, state, events, stop, .. } = self;
+        let run = Arc::new(Run::new(journal, events).stopped_by(stop));
+        Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))
     }
 
     /// The same for those who only look: an install may be running meanwhile.
-    fn view(self) -> Result<Cluster, Report> {
+    fn view(&self) -> Result<ClusterView, Report> {
         self.is_installed()?;
-        let journal = Journal::read(&self.state)?;
-        self.with(journal)
+        Ok(ClusterView::new(self.config.clone(), self.nodes()?, self.state.clone()))
     }
 
-    fn with(self, journal: Journal) -> Result<Cluster, Report> {
-        let LifeRequest { config, access, state, events, stop } = self;
-        let mut nodes = Vec::new();
-        for host in &config.hosts {
-            nodes.push(Node::new(host.clone(), access.host(host, &events)?));
-        }
-        let run = Arc::new(Run::new(journal, events).stopped_by(stop));
-        Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))
+    fn nodes(&self) -> Result<Vec<Node>, Report> {
+        let hosts = self.config.hosts.iter();
+        hosts.map(|host| Ok(Node::new(host.clone(), self.access.host(host, &self.events)?))).collect()
     }
 }
 
@@ -81,7 +77,8 @@ pub async fn status(request: LifeRequest) -> Result<Status, Report> {
 }
 
 pub async fn certificates(request: LifeRequest) -> Result<Vec<Line>, Report> {
-    certs::status(&request.view()?).await
+    let view = request.view()?;
+    certs::status(&view, &view.nodes.iter().collect::<Vec<_>>()).await
 }
 
 /// Renews the certificates of `nodes`, or of all; one node after the other.

@@ -107,18 +107,39 @@ impl Folder {
         reuse: Reuse,
         now: Timestamp,
     ) -> Result<Leaf, PkiError> {
+        if reuse == Reuse::WhenGood
+            && let Some(leaf) = self.good_leaf(node, row, now)?
+        {
+            return Ok(leaf);
+        }
+        let leaf = self.sign(row, now)?;
+        let base = self.leaf_path(node, row.path);
+        // The key first: a certificate without its key would be trusted on the next run.
+        write(&with_suffix(&base, "key"), leaf.key.as_bytes())?;
+        write(&with_suffix(&base, "crt"), leaf.certificate.as_bytes())?;
+        Ok(leaf)
+    }
+
+    /// The leaf that is there if it is good, else one that is not written anywhere: for those who hold no lock.
+    pub fn leaf_for_now(&self, node: Option<&str>, row: &Row, now: Timestamp) -> Result<Leaf, PkiError> {
+        match self.good_leaf(node, row, now)? {
+            Some(leaf) => Ok(leaf),
+            None => self.sign(row, now),
+        }
+    }
+
+    fn good_leaf(&self, node: Option<&str>, row: &Row, now: Timestamp) -> Result<Option<Leaf>, PkiError> {
         let base = self.leaf_path(node, row.path);
         let (certificate, key) = (with_suffix(&base, "crt"), with_suffix(&base, "key"));
-        if reuse == Reuse::WhenGood && certificate.exists() && key.exists() {
-            let leaf = Leaf { certificate: read(&certificate)?.to_string(), key: read(&key)? };
-            if self.is_good(row, &leaf, now) {
-                return Ok(leaf);
-            }
+        if !certificate.exists() || !key.exists() {
+            return Ok(None);
         }
+        let leaf = Leaf { certificate: read(&certificate)?.to_string(), key: read(&key)? };
+        Ok(self.is_good(row, &leaf, now).then_some(leaf))
+    }
+
+    fn sign(&self, row: &Row, now: Timestamp) -> Result<Leaf, PkiError> {
         let issued = self.authority(row.authority).sign(row.path, &row.profile, now)?;
-        // The key first: a certificate without its key would be believed on the next run.
-        write(&key, issued.key.as_bytes())?;
-        write(&certificate, issued.certificate.as_bytes())?;
         Ok(Leaf { certificate: issued.certificate, key: issued.key })
     }
 

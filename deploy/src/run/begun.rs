@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::events::{Event, seconds};
-use crate::phases::PhaseError;
+use crate::failure::PhaseError;
 use crate::stop::Busy;
 use eggo_errors::Report;
 use std::future::Future;

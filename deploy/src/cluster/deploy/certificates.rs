@@ -3,6 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::phases::PhaseError;
+use crate::pki::folder::Reuse;
 use crate::state::{self, Folder, Name, State};
 use eggo_errors::Report;
 use std::path::Path;
@@ -17,17 +18,17 @@ fn make(cluster: &Cluster) -> Result<(), Report> {
             cluster.leaf(&node.host, row.path)?;
         }
     }
-    write_admin(cluster)?;
+    write_admin(cluster, Reuse::WhenGood)?;
     state::save(&cluster.state, &cluster.config)
 }
 
 /// The administrator's certificate anew.
 pub fn renew_admin(cluster: &Cluster) -> Result<(), Report> {
-    cluster.renew_admin()?;
-    write_admin(cluster)
+    write_admin(cluster, Reuse::Never)
 }
 
-fn write_admin(cluster: &Cluster) -> Result<(), Report> {
+fn write_admin(cluster: &Cluster, reuse: Reuse) -> Result<(), Report> {
+    cluster.keep_admin(reuse)?;
     let text = cluster.admin_kubeconfig(&cluster.endpoint())?;
     put(&cluster.state, &Name::Admin, text.as_bytes())
 }

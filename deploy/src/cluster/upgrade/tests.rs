@@ -80,7 +80,9 @@ pub(super) fn cluster(folder: &Path, deploy: &str, hosts: &[Arc<dyn Host>]) -> C
     });
     let nodes = nodes.collect();
     let run = Arc::new(Run::new(Journal::open(folder).unwrap(), Arc::new(Silent)));
-    Cluster::new(Arc::new(config), nodes, run, Arc::new(Bare), folder.to_path_buf())
+    let cluster = Cluster::new(Arc::new(config), nodes, run, Arc::new(Bare), folder.to_path_buf());
+    cluster.pki().unwrap();
+    cluster
 }
 
 /// How the turn of the one master fails.
