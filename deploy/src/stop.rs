@@ -79,9 +79,9 @@ impl Stop {
         let _ = timeout(self.limit, quiet).await;
     }
 
-    /// The same, for tests: with other times.
-    #[cfg(test)]
-    pub(crate) fn within(limit: Duration, settled: Duration) -> Self {
+    /// With other times than usual: steps under way may take up to `limit` to end; when none has been for `settled`,
+    /// the rest is given up.
+    pub fn within(limit: Duration, settled: Duration) -> Self {
         Self { limit, settled, ..Self::default() }
     }
 }

@@ -63,14 +63,18 @@ impl Site {
     }
 
     fn config(&self) -> Arc<Config> {
+        self.cluster("demo", self.lab.hosts())
+    }
+
+    /// The first host is the master.
+    fn cluster(&self, name: &str, hosts: &[Host]) -> Arc<Config> {
         let entry = |host: &Host| {
             format!("- {{name: {}, ip: {}, port: 22, arch: {}}}\n", host.name(), host.address(), host.arch())
         };
-        let hosts = self.lab.hosts();
         let workers: String = hosts.iter().skip(1).map(entry).collect();
         let workers = if workers.is_empty() { entry(&hosts[0]) } else { workers };
         let text = format!(
-            "cluster-id: demo\nusername: {}\nprivate-key-path: {}\nmasters:\n{}workers:\n{workers}runtime: containerd\ninstall: {{package-source: {{type: bundle}}}}\n",
+            "cluster-id: {name}\nusername: {}\nprivate-key-path: {}\nmasters:\n{}workers:\n{workers}runtime: containerd\ninstall: {{package-source: {{type: bundle}}}}\n",
             self.user,
             self.lab.key().display(),
             entry(&hosts[0])
@@ -85,17 +89,20 @@ impl Site {
     }
 
     fn request(&self, events: Arc<dyn Sink>) -> InstallRequest {
+        self.request_for(self.config(), events)
+    }
+
+    fn request_for(&self, config: Arc<Config>, events: Arc<dyn Sink>) -> InstallRequest {
         let trusted = TrustedKeys::from_files(&[self.parcel.at("key.pub")]).unwrap();
         let bundle = Bundle::open(&self.parcel.at("bundle.tar.gz")).unwrap().verify(&trusted).unwrap();
-        let config = self.config();
         let content = Content::Bundle(bundle);
         let ignore = ["memory", "swap", "modules", "ports"];
         InstallRequest {
             access: self.access(&config),
+            state: self.state.path().join(&config.cluster_id),
             config,
             index: Arc::new(content.index().clone()),
             source: Arc::new(content),
-            state: self.state.path().join("demo"),
             options: Options {
                 ignore: eggo_deploy::preflight::parse_checks(ignore).unwrap(),
                 selection: Selection { only: PHASES.map(String::from).into(), ..Selection::default() },
@@ -193,6 +200,29 @@ fn three_kinds_of_hosts_twice_then_cleaned_up() {
         assert!(changed.is_empty(), "{}: {changed:#?}", host.name());
     }
     assert!(!site.state.path().join("demo/journal.jsonl").exists());
+}
+
+#[test]
+fn two_clusters_at_once_in_one_process() {
+    let Some(lab) = Lab::take(&HOSTS) else { return };
+    let site = Site::new(lab, 8 << 20, "ops");
+    let (one, two) = site.lab.hosts().split_at(1);
+    let requests = [site.cluster("one", one), site.cluster("two", two)]
+        .map(|config| site.request_for(config, Arc::new(Heard::default())));
+    let states = requests.each_ref().map(|request| request.state.clone());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // Each may move between threads.
+    let tasks = requests.map(|request| runtime.spawn(async move { operation::install(request, &Yes).await }));
+    for task in tasks {
+        let installed = runtime.block_on(task).unwrap().unwrap_or_else(|report| panic!("{report}"));
+        assert!(installed.changed > 0);
+    }
+    site.assert_installed();
+    for (state, hosts) in states.iter().zip([one, two]) {
+        let entries = eggo_deploy::journal::Journal::read(state).unwrap().entries();
+        let named: std::collections::BTreeSet<String> = entries.into_iter().map(|entry| entry.node).collect();
+        assert_eq!(named, hosts.iter().map(|host| host.name().to_string()).collect());
+    }
 }
 
 #[test]
