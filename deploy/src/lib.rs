@@ -26,6 +26,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::exit))]
+
 pub mod cleanup;
 pub mod cluster;
 pub mod components;
