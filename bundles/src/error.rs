@@ -101,6 +101,23 @@ impl Error {
         }
     }
 
+    /// Names the kind of error for programs; it stays the same when the message gets better.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Io { .. } => "bundle-unreadable",
+            Error::NotABundle { .. } => "not-a-bundle",
+            Error::Empty { .. } | Error::Tail { .. } => "bundle-damaged",
+            Error::Distrust { .. } => "bundle-not-trusted",
+            Error::Index { .. } | Error::Refused { .. } => "bundle-refused",
+            Error::NeedsBase { .. } => "delta-needs-base",
+            Error::WrongBase { .. } => "delta-wrong-base",
+            Error::NotADelta { .. } => "not-a-delta",
+            Error::NoSuchItem { .. } => "no-such-item",
+            Error::Write { .. } | Error::InTheWay { .. } => "write-failed",
+            Error::Part(_) => "bundle-part",
+        }
+    }
+
     /// One thing to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {

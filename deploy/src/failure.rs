@@ -52,7 +52,9 @@ impl PhaseError {
                     },
                 };
                 let nodes = Count(failures.len(), "node", "nodes");
-                let mut report = Report::new(format!("`{title}` failed on {nodes}")).exit(Exit::SomeHosts);
+                let mut report = Report::new(format!("`{title}` failed on {nodes}"))
+                    .code("nodes-failed")
+                    .exit(Exit::SomeHosts);
                 for failure in &failures {
                     report = report.note(failure.line());
                     for note in &failure.report.notes {

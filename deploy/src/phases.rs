@@ -49,6 +49,10 @@ pub struct UnknownPhase {
 }
 
 impl Explain for UnknownPhase {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new("unknown-phase")
+    }
+
     fn hint(&self) -> Option<String> {
         Some(format!("phases, in order: {}", self.known.join(", ")))
     }

@@ -1,7 +1,8 @@
 //! What ARCHITECTURE.md promises of the crates, and that the pages name only what is there.
 
+use eggo_terminal::{Code, Report};
 use eggo_tests::lab::project;
-use eggo_tests::modules::{cycle, uses};
+use eggo_tests::modules::{cycle, files, uses};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -75,6 +76,72 @@ fn modules_make_no_circle() {
     }
 }
 
+/// The codes of errors in the source of the libraries.
+fn codes() -> BTreeSet<String> {
+    let mut codes = BTreeSet::from([Code::FAILED.as_str().to_string()]);
+    let strings =
+        |text: &str| -> Vec<String> { text.split('"').skip(1).step_by(2).map(str::to_string).collect() };
+    for crate_ in ["errors", "deploy", "bundles"] {
+        let source = project().join(crate_).join("src");
+        for path in files(&source).keys() {
+            let text = std::fs::read_to_string(source.join(path)).expect("a text");
+            let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            for start in ["Code::new(\"", ".code(\""] {
+                codes.extend(
+                    text.split(start).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_string())),
+                );
+            }
+            for body in text.split("fn code(&self)").skip(1) {
+                codes.extend(strings(body.split("\n    }\n").next().unwrap_or_default()));
+            }
+            for explained in text.split("Explain for ").skip(1) {
+                let body = explained.split("\n}\n").next().unwrap_or_default();
+                assert!(body.contains("fn code(&self)"), "{}: an error without a code", path.display());
+            }
+        }
+    }
+    codes
+}
+
+#[test]
+fn error_codes_and_their_page_agree() {
+    let page = std::fs::read_to_string(project().join("docs/errors.md")).expect("a page");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    let listed: Vec<String> = rows.iter().map(|row| row[0].trim_matches('`').to_string()).collect();
+    assert!(listed.is_sorted(), "in order");
+    let codes = codes();
+    let plain = |code: &String| code.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !code.is_empty();
+    assert!(codes.iter().all(plain), "{codes:?}");
+    assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), codes);
+    for row in &rows {
+        let [code, meaning, exits, advice] = row.as_slice() else { panic!("{row:?}") };
+        assert!(!meaning.is_empty() && !advice.is_empty(), "{code}");
+        for exit in exits.split(", ") {
+            let name = match exit {
+                "1" => "user",
+                "2" => "usage",
+                "3" => "untrusted",
+                "4" => "some-hosts",
+                "101" => "bug",
+                "130" => "stopped",
+                other => panic!("{code}: exit code {other}"),
+            };
+            // What a program reads is what was written.
+            let text = format!(
+                r#"{{"code":"{}","message":"m","notes":["n"],"hint":"h","exit":"{name}"}}"#,
+                code.trim_matches('`')
+            );
+            let report: Report = serde_json::from_str(&text).expect("a report");
+            assert_eq!((report.exit as u8).to_string(), exit);
+            assert_eq!(serde_json::to_string(&report).expect("JSON"), text);
+        }
+    }
+}
+
 #[test]
 fn pages_name_only_what_is_there() {
     let pages = [
@@ -83,6 +150,8 @@ fn pages_name_only_what_is_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/errors.md",
+        "docs/events.md",
         "docs/format.md",
         "docs/deploy-yaml.md",
         "docs/manifest.md",

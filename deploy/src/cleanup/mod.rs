@@ -53,7 +53,7 @@ impl Cleaned {
         }
         let nodes: BTreeSet<&str> = self.failures.iter().map(|failure| failure.node.as_str()).collect();
         let nodes = Count(nodes.len(), "node", "nodes");
-        let mut report = Report::new(format!("{nodes} could not be cleaned up"));
+        let mut report = Report::new(format!("{nodes} could not be cleaned up")).code("nodes-failed");
         for failure in &self.failures {
             report = report.note(failure.line());
             report.notes.extend(failure.report.notes.iter().cloned());

@@ -43,6 +43,13 @@ fn title(problems: &Problems) -> String {
 }
 
 impl Explain for LoadError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::Read { .. } => "config-unreadable",
+            Self::Invalid(_) => "config-invalid",
+        })
+    }
+
     fn notes(&self) -> Vec<String> {
         match self {
             Self::Invalid(problems) if problems.list.len() > 1 => vec![problems.to_string()],

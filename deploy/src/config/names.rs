@@ -12,6 +12,10 @@ pub struct UnknownNode {
 }
 
 impl Explain for UnknownNode {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new("unknown-node")
+    }
+
     fn hint(&self) -> Option<String> {
         let known = self.known.iter().map(String::as_str);
         Some(match eggo_yaml::nearest(&self.word, known) {

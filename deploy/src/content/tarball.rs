@@ -33,6 +33,15 @@ pub enum TarballError {
 }
 
 impl Explain for TarballError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::Read { .. } => "tarball-unreadable",
+            Self::Entry { .. } | Self::Archive { .. } => "tarball-refused",
+            Self::Spool(_) => "no-temporary-space",
+            Self::None => "no-content",
+        })
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::None => Some("give a bundle, or name tarballs in `install.package-source.srcpath`".into()),

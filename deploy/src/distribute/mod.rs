@@ -64,6 +64,14 @@ impl DeliveryError {
 }
 
 impl Explain for DeliveryError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::Remote(error) => return error.code(),
+            Self::Damaged { .. } => "content-damaged",
+            Self::Source { .. } => "bundle-unreadable",
+        })
+    }
+
     fn notes(&self) -> Vec<String> {
         match self {
             Self::Remote(error) => error.notes(),

@@ -24,6 +24,10 @@ pub enum NoBaseline {
 }
 
 impl Explain for NoBaseline {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new("no-baseline")
+    }
+
     fn notes(&self) -> Vec<String> {
         let Self::Different { kinds } = self else { return Vec::new() };
         kinds.iter().map(|(kind, nodes)| format!("{kind}: {}", nodes.join(", "))).collect()

@@ -32,6 +32,13 @@ pub enum PlaceError {
 }
 
 impl Explain for PlaceError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::Bad(_) => "bad-destination",
+            Self::LeadsOut { .. } | Self::Shared { .. } => "unsafe-destination",
+        })
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Bad(error) => Some(error.hint()),

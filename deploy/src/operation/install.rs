@@ -116,7 +116,7 @@ async fn run(request: InstallRequest, confirm: &dyn Confirm) -> Result<Installed
     tell(&verdict, events);
     verdict.decide()?;
     if !confirm.confirm(&plan, &verdict) {
-        return Err(Report::new("stopped: nothing was changed"));
+        return Err(Report::new("stopped: nothing was changed").code("declined"));
     }
     let joining = options.joining;
     let (selection, bundle) = (options.selection.clone(), format!("{} {}", index.name, index.version));

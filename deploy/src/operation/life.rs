@@ -161,7 +161,8 @@ async fn take_out(request: LifeRequest, names: &[String], options: delete::Optio
 
 fn not_reached(gone: &[Failure]) -> Report {
     let nodes = Count(gone.len(), "node", "nodes");
-    let mut report = Report::new(format!("{nodes} cannot be reached: nothing was changed"));
+    let mut report =
+        Report::new(format!("{nodes} cannot be reached: nothing was changed")).code("nodes-not-reached");
     for failure in gone {
         report = report.note(failure.line());
         report.notes.extend(failure.report.notes.iter().cloned());

@@ -57,7 +57,7 @@ async fn run(
         events.event(Event::note(Some(&change.node), format!("{} → {to}", change.from)));
     }
     if !confirm.confirm(&deployment.nodes.plan, &verdict) {
-        return Err(Report::new("stopped: nothing was changed"));
+        return Err(Report::new("stopped: nothing was changed").code("declined"));
     }
     let run = deployment.nodes.run.clone();
     run.begin("upgrade", Some(to.to_string())).await?;

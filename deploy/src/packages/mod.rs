@@ -29,6 +29,15 @@ pub enum PackageError {
 }
 
 impl Explain for PackageError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::NoManager { .. } => "no-package-manager",
+            Self::WrongFormat { .. } => "package-wrong-format",
+            Self::Refused { .. } => "packages-refused",
+            Self::Remote(error) => return error.code(),
+        })
+    }
+
     fn notes(&self) -> Vec<String> {
         match self {
             Self::Refused { said, .. } => vec![said.clone()],

@@ -43,6 +43,19 @@ pub enum PkiError {
 }
 
 impl eggo_errors::Explain for PkiError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::File { .. } | Self::Make { .. } | Self::BadName { .. } => "pki-failed",
+            Self::Missing(_) => "pki-missing",
+            Self::Expired { .. } => "ca-expired",
+            Self::NotACertificate(_)
+            | Self::BadKey { .. }
+            | Self::KeyMismatch(..)
+            | Self::NotAnAuthority { .. }
+            | Self::ExternalMissing(_) => "ca-invalid",
+        })
+    }
+
     fn hint(&self) -> Option<String> {
         Some(match self {
             PkiError::BadKey { .. } => {

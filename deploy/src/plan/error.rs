@@ -39,6 +39,16 @@ pub struct Missing {
 }
 
 impl Explain for PlanError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::Arch { .. } => "bundle-lacks-arch",
+            Self::Missing(_) => "bundle-lacks-items",
+            Self::Dst { .. } | Self::NoDst(_) => "bad-destination",
+            Self::NodeRepos(_) => "node-repos-not-allowed",
+            Self::OnlyInParent { .. } => "delta-needs-base",
+        })
+    }
+
     fn notes(&self) -> Vec<String> {
         match self {
             Self::Missing(list) => list.iter().map(Missing::line).collect(),

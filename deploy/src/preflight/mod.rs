@@ -214,6 +214,10 @@ pub struct Unfit {
 }
 
 impl Explain for Unfit {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new("preflight-failed")
+    }
+
     fn notes(&self) -> Vec<String> {
         self.lines.clone()
     }
@@ -228,6 +232,10 @@ impl Explain for Unfit {
 pub struct UnknownCheck(String);
 
 impl Explain for UnknownCheck {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new("unknown-check")
+    }
+
     fn hint(&self) -> Option<String> {
         Some(format!("checks: {}", Check::ALL.map(Check::as_str).join(", ")))
     }

@@ -86,11 +86,19 @@ fn last_words(output: &Output) -> String {
 
 impl Explain for RemoteError {
     fn code(&self) -> Code {
-        match self {
-            Self::Silent { .. } => Code::new("ssh-timeout"),
-            Self::Jump { error, .. } => error.code(),
-            _ => Code::FAILED,
-        }
+        Code::new(match self {
+            Self::Connect { .. } => "ssh-connect",
+            Self::Silent { .. } => "ssh-timeout",
+            Self::Login { .. } => "ssh-login",
+            Self::UnknownKey { .. } => "host-key-unknown",
+            Self::ChangedKey { .. } => "host-key-changed",
+            Self::Jump { error, .. } => return error.code(),
+            Self::Sudo { .. } => "sudo-refused",
+            Self::Lost { .. } => "connection-lost",
+            Self::Timeout { .. } => "command-timeout",
+            Self::Failed { .. } => "command-failed",
+            Self::Answer { .. } => "unexpected-answer",
+        })
     }
 
     fn notes(&self) -> Vec<String> {

@@ -41,6 +41,14 @@ pub enum KeyError {
 }
 
 impl Explain for KeyError {
+    fn code(&self) -> eggo_errors::Code {
+        eggo_errors::Code::new(match self {
+            Self::Unreadable(..) => "ssh-key-unreadable",
+            Self::NotAKey(..) => "ssh-key-invalid",
+            Self::NoPassphrase(_) | Self::WrongPassphrase(_) => "ssh-key-passphrase",
+        })
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable(..) => Some("check `private-key-path` in deploy.yaml".into()),

@@ -40,6 +40,7 @@ pub fn none(config: &Config, state: &Path) -> Report {
     let others =
         if others.is_empty() { String::new() } else { format!("; beside it is {}", others.join(", ")) };
     Report::new(format!("no cluster `{}` was installed from this machine", config.cluster_id))
+        .code("no-cluster")
         .note(format!("looked in `{}`{others}", state.display()))
         .hinted("eggo-install BUNDLE -f deploy.yaml installs it; one with its state elsewhere: --state-dir")
 }

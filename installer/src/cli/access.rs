@@ -147,7 +147,7 @@ pub fn confirm(sure: bool, what: &str, question: &str) -> Result<(), Report> {
     can_ask(sure, what)?;
     match sure || yes(question) {
         true => Ok(()),
-        false => Err(Report::new("stopped: nothing was changed")),
+        false => Err(Report::new("stopped: nothing was changed").code("declined")),
     }
 }
 

@@ -76,7 +76,7 @@ impl TrustArgs {
     /// Opens the bundle; nothing of it but its framing is read before its signature holds.
     pub fn open(&self, path: &Path) -> Result<Bundle<Verified>, Report> {
         let trusted = TrustedKeys::from_files_or_folders(&self.pubkey).map_err(|error| {
-            let mut report = Report::new(with_cause(&error));
+            let mut report = Report::new(with_cause(&error)).code(error.code());
             report.hint = error.hint();
             report
         })?;
