@@ -65,12 +65,13 @@ pub struct Tarballs {
 }
 
 impl Tarballs {
-    pub fn open(paths: &BTreeMap<Arch, PathBuf>) -> Result<Self, TarballError> {
+    /// What they contain is unpacked into a folder of its own in `temporary`, which goes with the value.
+    pub fn open(paths: &BTreeMap<Arch, PathBuf>, temporary: &Path) -> Result<Self, TarballError> {
         if paths.is_empty() {
             return Err(TarballError::None);
         }
-        let spool =
-            tempfile::Builder::new().prefix("eggo-content-").tempdir().map_err(TarballError::Spool)?;
+        let spool = tempfile::Builder::new().prefix("eggo-content-").tempdir_in(temporary);
+        let spool = spool.map_err(TarballError::Spool)?;
         let mut items = Vec::new();
         for (arch, path) in paths {
             items.extend(Reading { path, arch: *arch, spool: spool.path() }.read()?);

@@ -60,7 +60,7 @@ impl ContentArgs {
                 path.display()
             ));
         }
-        Ok(Content::Tarballs(Box::new(Tarballs::open(paths)?)))
+        Ok(Content::Tarballs(Box::new(Tarballs::open(paths, &std::env::temp_dir())?)))
     }
 }
 

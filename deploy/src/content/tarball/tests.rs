@@ -26,7 +26,7 @@ fn tarball(folder: &Path, entries: &[(&str, u32, &[u8])]) -> PathBuf {
 }
 
 fn open(path: &Path) -> Result<Tarballs, TarballError> {
-    Tarballs::open(&[(Arch::Amd64, path.to_path_buf())].into())
+    Tarballs::open(&[(Arch::Amd64, path.to_path_buf())].into(), &std::env::temp_dir())
 }
 
 #[test]
