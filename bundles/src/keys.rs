@@ -42,6 +42,16 @@ pub enum KeyError {
 }
 
 impl KeyError {
+    /// Names the kind of error for programs; it stays the same when the message gets better.
+    pub fn code(&self) -> &'static str {
+        match self {
+            KeyError::Unreadable { .. } => "key-unreadable",
+            KeyError::NotAKey { .. } => "key-invalid",
+            KeyError::NeedsPassword { .. } | KeyError::WrongPassword { .. } => "key-password",
+            KeyError::Generate(_) => "key-failed",
+        }
+    }
+
     pub fn hint(&self) -> Option<String> {
         match self {
             KeyError::NotAKey { kind: "public", .. } => Some("a public key file ends in `.pub`".into()),

@@ -105,7 +105,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 pub fn refused(error: eggo_bundles::Error) -> Report {
-    let mut report = Report::new(with_cause(&error));
+    let mut report = Report::new(with_cause(&error)).code(error.code());
     report.hint = error.hint();
     report.exit(if error.is_untrusted() { Exit::Untrusted } else { Exit::User })
 }
