@@ -178,6 +178,8 @@ fn pages_name_only_what_is_there() {
             "manifests/",
         ];
         let words = text.split('`').skip(1).step_by(2).filter_map(|code| code.split_whitespace().next());
+        // `NAME` stands for one that a reader chooses.
+        let words = words.filter(|word| !word.contains("NAME"));
         for path in words.filter(|word| rooms.iter().any(|room| word.starts_with(room))) {
             assert!(project().join(path).exists(), "{page}: there is no `{path}`");
         }
