@@ -2,8 +2,8 @@
 
 use eggo_deploy::cluster::files::{addons, coredns, kubelet, nginx, proxy, runtime, unit};
 use eggo_deploy::cluster::flags::{self, Scope};
-use eggo_deploy::cluster::probe::{Cgroup, Probe, Program};
 use eggo_deploy::config::{Component, Config, parse};
+use eggo_deploy::facts::{Cgroup, Facts, Program};
 use eggo_deploy::version::Version;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,15 +32,15 @@ fn config(extra: &str) -> Config {
     }
 }
 
-fn probe() -> Probe {
-    let mut probe = Probe::default();
+fn facts() -> Facts {
+    let mut facts = Facts { cgroup: Some(Cgroup::V2), ..Facts::default() };
     let containerd = Program { path: "/usr/bin/containerd".into(), version: Some(Version::new(1, 6, 20)) };
-    probe.programs.insert("containerd".into(), containerd);
-    probe
+    facts.programs.insert("containerd".into(), containerd);
+    facts
 }
 
-fn scope<'a>(config: &'a Config, probe: &'a Probe, host: &str, minor: u16) -> Scope<'a> {
-    Scope { config, host: config.host(host).unwrap(), version: Version::new(1, minor, 0), probe }
+fn scope<'a>(config: &'a Config, facts: &'a Facts, host: &str, minor: u16) -> Scope<'a> {
+    Scope { config, host: config.host(host).unwrap(), version: Version::new(1, minor, 0), facts }
 }
 
 fn flags_of(component: Component, scope: &Scope<'_>) -> Vec<String> {
@@ -48,8 +48,8 @@ fn flags_of(component: Component, scope: &Scope<'_>) -> Vec<String> {
 }
 
 fn has(component: Component, minor: u16, flag: &str, extra: &str) -> bool {
-    let (config, probe) = (config(extra), probe());
-    let flags = flags_of(component, &scope(&config, &probe, "w1", minor));
+    let (config, facts) = (config(extra), facts());
+    let flags = flags_of(component, &scope(&config, &facts, "w1", minor));
     flags.iter().any(|found| found == flag || found.starts_with(&format!("{flag}=")))
 }
 
@@ -64,7 +64,7 @@ fn real_programs_know_the_flags() {
             println!("skipped: Kubernetes {version} is not built (scripts/lab kubernetes {version})");
             continue;
         }
-        let (config, probe) = (config("runtime: containerd\nenable-kubelet-serving: true\n"), probe());
+        let (config, facts) = (config("runtime: containerd\nenable-kubelet-serving: true\n"), facts());
         for component in [
             Component::KubeApiserver,
             Component::KubeControllerManager,
@@ -74,7 +74,7 @@ fn real_programs_know_the_flags() {
         ] {
             for host in ["m1", "w1"] {
                 // Flags are parsed before help is given, hidden and deprecated ones too.
-                let flags = flags_of(component, &scope(&config, &probe, host, minor));
+                let flags = flags_of(component, &scope(&config, &facts, host, minor));
                 let program = programs.join(component.to_string());
                 let output = Command::new(program).args(&flags).arg("--help").output().unwrap();
                 let told = String::from_utf8_lossy(&output.stderr);
@@ -107,9 +107,9 @@ fn flags_follow_the_version() {
             assert_eq!(has(component, minor, flag, extra), expected, "{component} {flag} in 1.{minor}");
         }
     }
-    let (config, mut probe) = (config(containerd), probe());
-    probe.cgroup = Cgroup::V1;
-    let text = |minor| kubelet::config(&scope(&config, &probe, "w1", minor));
+    let (config, mut facts) = (config(containerd), facts());
+    facts.cgroup = Some(Cgroup::V1);
+    let text = |minor| kubelet::config(&scope(&config, &facts, "w1", minor));
     assert!(!text(26).contains("containerRuntimeEndpoint") && text(27).contains("containerRuntimeEndpoint"));
     assert!(!text(30).contains("failCgroupV1") && text(35).contains("failCgroupV1: false"));
 }
@@ -138,9 +138,9 @@ fn extra_arguments_reach_every_component() {
          - {name: kube-proxy, extra-args: {\"--proxy-mode\": ipvs, \"--conntrack-max-per-core\": \"0\", \"--v\": \"3\", \
              \"--feature-gates\": \"A=true,B=false\", \"--ipvs-tcp-timeout\": 15m, \"--ipvs-udp-timeout\": 5m}}\n",
     );
-    let mut probe = probe();
-    probe.cgroup = Cgroup::V1;
-    let scope = scope(&config, &probe, "m1", 20);
+    let mut facts = facts();
+    facts.cgroup = Some(Cgroup::V1);
+    let scope = scope(&config, &facts, "m1", 20);
     let flags = |component| flags_of(component, &scope);
     assert!(flags(Component::Kubelet).contains(&"--v=2".to_string()));
     let apiserver = flags(Component::KubeApiserver);
@@ -157,7 +157,7 @@ fn extra_arguments_reach_every_component() {
     assert!(file.contains("featureGates:\n  A: true\n  B: false\n"), "{file}");
     assert!(file.contains("tcpTimeout: \"15m\"\n") && file.contains("udpTimeout: \"5m\"\n"), "{file}");
     // The runtime follows the kubelet's driver, although cgroup v1 would mean the other.
-    assert_eq!(runtime::cgroup_driver(&config, &probe).as_str(), "systemd");
+    assert_eq!(runtime::cgroup_driver(&config, &facts).as_str(), "systemd");
     let text = unit::write(Component::Etcd, "/usr/bin/etcd", &scope);
     assert!(text.contains("ETCD_UNSUPPORTED_ARCH=arm64"), "{text}");
 }
@@ -175,7 +175,7 @@ fn the_cis_benchmark_passes_but_for_pod_security_policies() {
         println!("skipped: no test data");
         return;
     };
-    let (config, probe) = (config("runtime: containerd\n"), probe());
+    let (config, facts) = (config("runtime: containerd\n"), facts());
     let folder = tempfile::tempdir().unwrap();
     for (component, host) in [
         (Component::Etcd, "m1"),
@@ -184,11 +184,11 @@ fn the_cis_benchmark_passes_but_for_pod_security_policies() {
         (Component::KubeScheduler, "m1"),
         (Component::Kubelet, "w1"),
     ] {
-        let text = unit::write(component, "/usr/bin/x", &scope(&config, &probe, host, 20));
+        let text = unit::write(component, "/usr/bin/x", &scope(&config, &facts, host, 20));
         let flags: Vec<&str> = text.split_whitespace().filter(|word| word.starts_with("--")).collect();
         std::fs::write(folder.path().join(format!("{component}.flags")), flags.join("\n")).unwrap();
     }
-    let file = kubelet::config(&scope(&config, &probe, "w1", 20));
+    let file = kubelet::config(&scope(&config, &facts, "w1", 20));
     std::fs::write(folder.path().join("kubelet-config.yaml"), file).unwrap();
     let output = Command::new("python3").arg(data.join("../oracles/cischeck.py")).arg(folder.path()).output();
     let output = output.expect("python3 runs");
@@ -205,12 +205,12 @@ fn containerd_s_settings_are_merged_key_by_key() {
     let config = config(
         "runtime: containerd\nregistry-mirrors: [mirror.example.com]\ninsecure-registries: [\"reg.example.com:5000\"]\n",
     );
-    let mut probe = probe();
+    let mut facts = facts();
     let user = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nrestrict_oom_score_adj = true\n\
                 [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]\nSystemdCgroup = false\nBinaryName = \"/x\"\n";
-    probe.settings.insert("/etc/containerd/conf.d/mine.toml".into(), user.as_bytes().to_vec());
-    probe.cni_bin_dirs = vec!["/opt/cni/bin".into()];
-    let files = runtime::files(&config, &probe, Version::new(1, 20, 0)).unwrap();
+    facts.settings.insert("/etc/containerd/conf.d/mine.toml".into(), user.as_bytes().to_vec());
+    facts.cni_bin_dirs = vec!["/opt/cni/bin".into()];
+    let files = runtime::files(&config, &facts, Version::new(1, 20, 0)).unwrap();
     let text = String::from_utf8(files[0].content.to_vec()).unwrap();
     let table: toml::Table = text.parse().unwrap();
     let cri = &table["plugins"]["io.containerd.grpc.v1.cri"];
@@ -220,7 +220,7 @@ fn containerd_s_settings_are_merged_key_by_key() {
     let options = &cri["containerd"]["runtimes"]["runc"]["options"];
     assert_eq!(options["BinaryName"].as_str(), Some("/x"));
     assert_eq!(
-        runtime::cgroup_driver(&config, &probe).as_str(),
+        runtime::cgroup_driver(&config, &facts).as_str(),
         "cgroupfs",
         "the kubelet agrees with the user's file"
     );
@@ -232,24 +232,24 @@ fn containerd_s_settings_are_merged_key_by_key() {
             "/etc/containerd/certs.d/reg.example.com:5000/hosts.toml"
         ]
     );
-    probe.settings.insert("/etc/containerd/conf.d/bad.toml".into(), b"x = [".to_vec());
-    assert!(runtime::files(&config, &probe, Version::new(1, 20, 0)).is_err());
-    probe.settings.remove("/etc/containerd/conf.d/bad.toml");
+    facts.settings.insert("/etc/containerd/conf.d/bad.toml".into(), b"x = [".to_vec());
+    assert!(runtime::files(&config, &facts, Version::new(1, 20, 0)).is_err());
+    facts.settings.remove("/etc/containerd/conf.d/bad.toml");
     // containerd 2 has other sections.
     for (version, folders) in [
         ((2, 0), "bin_dir = \"/opt/cni/bin\""),
         ((2, 4), "bin_dirs = [\"/usr/libexec/cni\", \"/opt/cni/bin\"]"),
     ] {
-        let mut probe = probe.clone();
-        probe.programs.get_mut("containerd").unwrap().version = Some(Version::new(version.0, version.1, 0));
-        let refused = runtime::files(&config, &probe, Version::new(1, 20, 0)).unwrap_err();
+        let mut facts = facts.clone();
+        facts.programs.get_mut("containerd").unwrap().version = Some(Version::new(version.0, version.1, 0));
+        let refused = runtime::files(&config, &facts, Version::new(1, 20, 0)).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "`/etc/containerd/conf.d/mine.toml` has containerd's settings in version 2, and its containerd takes version 3"
         );
-        probe.settings.clear();
+        facts.settings.clear();
         let text = String::from_utf8(
-            runtime::files(&config, &probe, Version::new(1, 20, 0)).unwrap()[0].content.to_vec(),
+            runtime::files(&config, &facts, Version::new(1, 20, 0)).unwrap()[0].content.to_vec(),
         )
         .unwrap();
         assert!(text.contains("version = 3") && text.contains("pinned_images"), "{text}");
@@ -257,8 +257,8 @@ fn containerd_s_settings_are_merged_key_by_key() {
     }
 }
 
-fn docker(config: &Config, probe: &Probe) -> Option<String> {
-    let files = runtime::files(config, probe, Version::new(1, 20, 0)).ok()?;
+fn docker(config: &Config, facts: &Facts) -> Option<String> {
+    let files = runtime::files(config, facts, Version::new(1, 20, 0)).ok()?;
     assert_eq!(files[0].path, "/etc/docker/daemon.json");
     String::from_utf8(files[0].content.to_vec()).ok()
 }
@@ -266,22 +266,22 @@ fn docker(config: &Config, probe: &Probe) -> Option<String> {
 #[test]
 fn daemon_json_keeps_the_user_s_keys() {
     let config = config("runtime: docker\nregistry-mirrors: [https://a.example.com]\n");
-    let mut probe = probe();
+    let mut facts = facts();
     let path = "/etc/docker/daemon.json";
     let user = r#"{"default-runtime": "mine", "exec-opts": ["native.cgroupdriver=cgroupfs"], "registry-mirrors": ["https://b.example.com"]}"#;
-    probe.settings.insert(path.into(), user.as_bytes().to_vec());
-    let first = docker(&config, &probe).unwrap();
+    facts.settings.insert(path.into(), user.as_bytes().to_vec());
+    let first = docker(&config, &facts).unwrap();
     let value: serde_json::Value = serde_json::from_str(&first).unwrap();
     assert_eq!(value["default-runtime"], "mine");
     assert_eq!(value["exec-opts"][0], "native.cgroupdriver=cgroupfs");
     assert_eq!(value["registry-mirrors"].as_array().unwrap().len(), 2);
-    assert_eq!(runtime::cgroup_driver(&config, &probe).as_str(), "cgroupfs");
+    assert_eq!(runtime::cgroup_driver(&config, &facts).as_str(), "cgroupfs");
     // The second time our own file lies there, and the user's beside it: the same comes out.
-    probe.settings.insert(format!("/var/lib/eggo/kept/original{path}"), user.as_bytes().to_vec());
-    probe.settings.insert(path.into(), first.clone().into_bytes());
-    assert_eq!(docker(&config, &probe).unwrap(), first);
+    facts.settings.insert(format!("/var/lib/eggo/kept/original{path}"), user.as_bytes().to_vec());
+    facts.settings.insert(path.into(), first.clone().into_bytes());
+    assert_eq!(docker(&config, &facts).unwrap(), first);
     // Docker ended with 1.23.
-    let error = runtime::files(&config, &probe, Version::new(1, 24, 0)).unwrap_err();
+    let error = runtime::files(&config, &facts, Version::new(1, 24, 0)).unwrap_err();
     assert_eq!(error.to_string(), "docker is a runtime for Kubernetes up to 1.23, and this is 1.24.0");
 }
 
@@ -290,17 +290,17 @@ fn daemon_json_keeps_the_user_s_keys() {
 fn isulad_s_empty_settings_are_not_the_user_s() {
     let packaged = r#"{"group": "isula", "graph": "/var/lib/isulad", "registry-mirrors": ["docker.io"], "insecure-registries": [],
         "pod-sandbox-image": "", "network-plugin": "", "cni-bin-dir": "", "cni-conf-dir": "", "enable-cri-v1": false}"#;
-    let mut probe = probe();
-    probe.cni_bin_dirs = vec!["/opt/cni/bin".into()];
-    probe.settings.insert("/etc/isulad/daemon.json".into(), packaged.into());
+    let mut facts = facts();
+    facts.cni_bin_dirs = vec!["/opt/cni/bin".into()];
+    facts.settings.insert("/etc/isulad/daemon.json".into(), packaged.into());
     let more = "runtime: iSulad\nregistry-mirrors: [https://a.example.com]\ninsecure-registries: [b.example.com:5000]\n";
     let config = config(more);
-    let made = |probe: &Probe, minor| -> serde_json::Value {
-        let files = runtime::files(&config, probe, Version::new(1, minor, 0)).unwrap();
+    let made = |facts: &Facts, minor| -> serde_json::Value {
+        let files = runtime::files(&config, facts, Version::new(1, minor, 0)).unwrap();
         assert_eq!(files[0].path, "/etc/isulad/daemon.json");
         serde_json::from_slice(&files[0].content).unwrap()
     };
-    let first = made(&probe, 34);
+    let first = made(&facts, 34);
     for (key, value) in [
         ("pod-sandbox-image", "k8s.gcr.io/pause:3.2"),
         ("network-plugin", "cni"),
@@ -314,7 +314,7 @@ fn isulad_s_empty_settings_are_not_the_user_s() {
     assert_eq!(first["registry-mirrors"], serde_json::json!(["https://a.example.com", "docker.io"]));
     assert_eq!(first["insecure-registries"], serde_json::json!(["b.example.com:5000"]));
     assert_eq!(first["enable-cri-v1"], true, "a kubelet of 1.26 and later speaks no other");
-    assert_eq!(made(&probe, 20)["enable-cri-v1"], false, "as it was");
+    assert_eq!(made(&facts, 20)["enable-cri-v1"], false, "as it was");
     assert_eq!(first["systemd-cgroup"], true, "on cgroup v2");
 
     // What somebody has set stays, and the kubelet follows.
@@ -322,30 +322,30 @@ fn isulad_s_empty_settings_are_not_the_user_s() {
         "\"pod-sandbox-image\": \"\"",
         "\"pod-sandbox-image\": \"own/pause:1\", \"systemd-cgroup\": false",
     );
-    probe.settings.insert("/etc/isulad/daemon.json".into(), set.into());
-    assert_eq!(made(&probe, 34)["pod-sandbox-image"], "own/pause:1");
-    assert_eq!(made(&probe, 34)["systemd-cgroup"], false);
-    assert_eq!(runtime::cgroup_driver(&config, &probe).as_str(), "cgroupfs");
+    facts.settings.insert("/etc/isulad/daemon.json".into(), set.into());
+    assert_eq!(made(&facts, 34)["pod-sandbox-image"], "own/pause:1");
+    assert_eq!(made(&facts, 34)["systemd-cgroup"], false);
+    assert_eq!(runtime::cgroup_driver(&config, &facts).as_str(), "cgroupfs");
 }
 
 #[test]
 fn a_daemon_json_of_our_own_follows_the_config() {
-    let mut probe = probe();
+    let mut facts = facts();
     let path = "/etc/docker/daemon.json";
     let one =
-        docker(&config("runtime: docker\nregistry-mirrors: [https://a.example.com]\n"), &probe).unwrap();
-    probe.settings.insert(path.into(), one.into_bytes());
-    probe.settings.insert(format!("/var/lib/eggo/kept/absent{path}"), Vec::new());
-    let two = docker(&config("runtime: docker\n"), &probe).unwrap();
+        docker(&config("runtime: docker\nregistry-mirrors: [https://a.example.com]\n"), &facts).unwrap();
+    facts.settings.insert(path.into(), one.into_bytes());
+    facts.settings.insert(format!("/var/lib/eggo/kept/absent{path}"), Vec::new());
+    let two = docker(&config("runtime: docker\n"), &facts).unwrap();
     assert!(!two.contains("a.example.com"), "{two}");
 }
 
 #[test]
 fn nginx_passes_on_to_every_master() {
     let config = config("");
-    let mut probe = probe();
-    probe.stream_module = Some("/usr/lib/nginx/modules/ngx_stream_module.so".into());
-    let text = nginx::config(&config, 8443, &probe);
+    let mut facts = facts();
+    facts.stream_module = Some("/usr/lib/nginx/modules/ngx_stream_module.so".into());
+    let text = nginx::config(&config, 8443, &facts);
     assert!(text.contains("load_module /usr/lib/nginx/modules/ngx_stream_module.so;"));
     assert!(text.contains("server 192.168.0.2:6443") && text.contains("server 192.168.0.3:6443"));
     assert!(text.contains("listen 8443;"));

@@ -256,7 +256,7 @@ fn a_cut_link_a_full_disk_a_read_only_disk_and_a_dead_host() {
     assert_eq!(host.exec("ls -d /var/lib/eggo 2>/dev/null || :"), "");
     // Who does not want to know gets to know: nothing is installed of what did not arrive.
     let mut request = site.request(Arc::new(Heard::default()));
-    request.options.ignore.insert(Check::Disk);
+    request.options.ignore.insert(Check::named("disk").unwrap());
     let report = runtime().block_on(operation::install(request, &Yes)).unwrap_err();
     assert_eq!(report.message, "`Distribute content` failed on 1 node", "{report}");
     assert!(report.to_string().contains("No space left on device"), "{report}");

@@ -96,7 +96,7 @@ pub async fn renew(cluster: &Cluster, only: &[String]) -> Result<(), PhaseError>
 
 async fn renew_one(cluster: &Cluster, name: &str) -> Result<(), Report> {
     let Some(node) = cluster.node(name) else { return Ok(()) };
-    node.probe(&cluster.config).await?;
+    node.facts(&cluster.config).await?;
     for row in cluster.rows(&node.host) {
         cluster.pki()?.leaf(Some(name), &row, Reuse::Never, Timestamp::now())?;
     }

@@ -1,9 +1,9 @@
 //! What every phase of the cluster works on.
 
 use super::kubectl::Kubectl;
-use super::probe::{self, Probe};
 use crate::components::{self, Component};
 use crate::config::{self, Config};
+use crate::facts::{Facts, Look, look};
 use crate::pki::table::Subject;
 use crate::pki::{AuthorityName, Folder, Leaf, Names, Row, folder::Reuse, table};
 use crate::remote::{Host, RemoteFile};
@@ -48,7 +48,7 @@ impl Shelf for Bare {
 pub struct Node {
     pub host: config::Host,
     pub remote: Arc<dyn Host>,
-    probe: OnceCell<Probe>,
+    facts: OnceCell<Facts>,
 }
 
 /// A cluster as those see it who only look: nothing is written by it, on this machine or on nodes, and no lock is
@@ -78,16 +78,13 @@ impl Deref for Cluster {
 
 impl Node {
     pub fn new(host: config::Host, remote: Arc<dyn Host>) -> Self {
-        Self { host, remote, probe: OnceCell::new() }
+        Self { host, remote, facts: OnceCell::new() }
     }
 
     /// What the node has. Asked once: after its content is installed.
-    pub async fn probe(&self, config: &Config) -> Result<&Probe, Report> {
-        let asked = self.probe.get_or_try_init(|| async {
-            let output = self.remote.run(probe::command(config)).await?;
-            Ok::<_, Report>(Probe::parse(&output.text()))
-        });
-        asked.await
+    pub async fn facts(&self, config: &Config) -> Result<&Facts, Report> {
+        let asked = Look::installed(&config.network.cni_bin_dirs);
+        Ok(self.facts.get_or_try_init(|| look(&*self.remote, asked)).await?)
     }
 }
 
@@ -122,8 +119,8 @@ impl ClusterView {
     }
 
     pub async fn kubectl_on<'a>(&'a self, master: &'a Node) -> Result<Kubectl<'a>, Report> {
-        let probe = master.probe(&self.config).await?;
-        let program = require(master, probe, "kubectl", Role::Master)?;
+        let facts = master.facts(&self.config).await?;
+        let program = require(master, facts, "kubectl", Role::Master)?;
         let server = super::flags::api_url(&master.host);
         Ok(Kubectl::new(&*master.remote, program, self.admin_kubeconfig(&server)?))
     }
@@ -197,7 +194,7 @@ impl Cluster {
         Self::new(config.clone(), nodes, self.run.clone(), self.shelf.clone(), self.state.clone())
     }
 
-    /// The same cluster, whose nodes are looked at anew: their programs have changed.
+    /// The same cluster, whose nodes are looked at again: their programs have changed.
     pub fn afresh(&self) -> Self {
         self.with_config(self.config.clone())
     }
@@ -256,8 +253,8 @@ impl Cluster {
 }
 
 /// Where a program lies on a node, or an error that says what the bundle lacks.
-pub fn require<'a>(node: &Node, probe: &'a Probe, program: &str, role: Role) -> Result<&'a str, Report> {
-    probe.path(program).ok_or_else(|| {
+pub fn require<'a>(node: &Node, facts: &'a Facts, program: &str, role: Role) -> Result<&'a str, Report> {
+    facts.path(program).ok_or_else(|| {
         Report::new(format!("{}: `{program}` is not installed", node.host.name))
             .hinted(format!("add a package or binary with `{program}` for the role `{role}` to the bundle"))
     })

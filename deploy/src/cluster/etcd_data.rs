@@ -54,7 +54,7 @@ pub async fn backup_before(cluster: &Cluster, why: &str) -> Result<(), Report> {
     }
     let mut any = false;
     for node in cluster.with_role(Role::Etcd) {
-        any |= node.probe(&cluster.config).await.is_ok_and(|probe| probe.etcd_data);
+        any |= node.facts(&cluster.config).await.is_ok_and(|facts| facts.etcd_data);
     }
     if any {
         let backup = backup(cluster, why).await?;

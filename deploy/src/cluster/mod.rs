@@ -1,7 +1,7 @@
 //! A Kubernetes cluster in binary mode, out of nodes that have their content installed.
 //!
 //! [`flags`] and [`files`] decide what every component is told, from the config and from what
-//! the node has ([`probe`]); they do no I/O. [`phases`] is the list of what is done, in order; each
+//! the node has ([`crate::facts`]); they do no I/O. [`phases`] is the list of what is done, in order; each
 //! phase is a module below [`deploy`]. What comes after a deploy stands beside it: [`certs`], [`delete`],
 //! [`upgrade`], [`status`], [`etcd_data`]. How content gets onto a node is not decided here.
 
@@ -14,7 +14,6 @@ pub mod files;
 pub mod flags;
 pub mod kubectl;
 pub mod phases;
-pub mod probe;
 pub mod service;
 pub mod status;
 pub mod upgrade;

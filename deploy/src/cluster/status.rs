@@ -6,9 +6,8 @@ use super::context::{ClusterView, Node};
 use super::deploy::etcd::{is_healthy, members};
 use super::flags::{client_url, peer_url};
 use crate::components;
-use crate::remote::{Command, RemoteError, Script};
 use eggo_bundles::Role;
-use eggo_errors::{Explain as _, Report};
+use eggo_errors::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -64,9 +63,9 @@ pub async fn gather(cluster: &ClusterView) -> Result<Status, Report> {
         Status { cluster: config.cluster_id.clone(), endpoint: cluster.endpoint(), ..Status::default() };
     let looks = futures::future::join_all(cluster.nodes.iter().map(|node| look(cluster, node))).await;
     for (node, lost) in looks {
-        if let Some(error) = lost {
-            status.hint = status.hint.or(error.hint());
-            status.findings.push(error.to_string());
+        if let Some(report) = lost {
+            status.hint = status.hint.or(report.hint);
+            status.findings.push(report.message);
         }
         status.nodes.push(node);
     }
@@ -96,7 +95,7 @@ pub async fn gather(cluster: &ClusterView) -> Result<Status, Report> {
 }
 
 /// What a node says of itself, or why it was not reached.
-async fn look(cluster: &ClusterView, node: &Node) -> (NodeStatus, Option<RemoteError>) {
+async fn look(cluster: &ClusterView, node: &Node) -> (NodeStatus, Option<Report>) {
     let host = &node.host;
     let mut found = NodeStatus {
         name: host.name.clone(),
@@ -105,23 +104,18 @@ async fn look(cluster: &ClusterView, node: &Node) -> (NodeStatus, Option<RemoteE
         roles: host.roles.iter().map(|role| role.as_str().to_string()).collect(),
         ..NodeStatus::default()
     };
-    let names = components::services(&cluster.config, host);
-    let script = Script::new([include_str!("status/services.sh")]).args(names);
-    let output = match node.remote.run(Command::sh("look at the services", script)).await {
-        Ok(output) => output,
-        Err(error) => return (found, Some(error)),
+    let facts = match node.facts(&cluster.config).await {
+        Ok(facts) => facts,
+        Err(report) => return (found, Some(report)),
     };
     found.reachable = true;
-    for line in output.text().lines() {
-        if let Some((name, state)) = line.split_once(' ') {
-            found.components.insert(name.to_string(), state.to_string());
-        }
+    for name in components::services(&cluster.config, host) {
+        let state = facts.states.get(name).map_or("unknown", String::as_str);
+        found.components.insert(name.into(), state.into());
     }
-    if let Ok(probe) = node.probe(&cluster.config).await {
-        for (name, program) in &probe.programs {
-            if let Some(version) = program.version {
-                found.versions.insert(name.clone(), version.to_string());
-            }
+    for (name, program) in &facts.programs {
+        if let Some(version) = program.version {
+            found.versions.insert(name.clone(), version.to_string());
         }
     }
     (found, None)

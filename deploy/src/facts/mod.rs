@@ -1,66 +1,21 @@
-//! What a node is and has, asked in one round trip. Nothing is judged here: `preflight` does that.
+//! What a node is and has, asked in one round trip: before anything is decided, and again once its content is installed.
+//! Nothing is judged here: `preflight` and `status` do that.
 
 pub mod baseline;
+mod look;
 mod parse;
 
+pub use look::{Look, MODULES, look, tools};
 pub use parse::parse;
 
-use crate::components;
-use crate::remote::{Command, Host, RemoteError, Script};
-use crate::runtimes::RuntimeKind;
+use crate::pki::Certificate;
 use crate::store;
+use crate::version::Version;
 use eggo_bundles::Arch;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-const SCRIPT: &str = include_str!("gather.sh");
-
-/// Kernel modules that a Kubernetes node uses.
-pub const MODULES: [&str; 5] = ["br_netfilter", "overlay", "nf_conntrack", "ip_tables", "ip_vs"];
-
-/// Besides those of components and container runtimes.
-const TOOLS: [&str; 26] = [
-    "tar",
-    "sha256sum",
-    "gzip",
-    "systemctl",
-    "sudo",
-    "modprobe",
-    "sysctl",
-    "mount",
-    "apt-get",
-    "dpkg",
-    "rpm",
-    "dnf",
-    "yum",
-    "runc",
-    "firewall-cmd",
-    "ufw",
-    "nft",
-    "iptables",
-    "conntrack",
-    "socat",
-    "hostnamectl",
-    "ip",
-    "cmp",
-    "stat",
-    "awk",
-    "grep",
-];
-
-/// Programs whose presence decides something.
-pub fn tools() -> Vec<&'static str> {
-    let clients = RuntimeKind::all().map(|kind| kind.client);
-    TOOLS.into_iter().chain(clients).chain(programs()).collect()
-}
-
-/// Programs of a cluster, which a bundle brings or a node has.
-pub fn programs() -> Vec<&'static str> {
-    components::programs().chain(RuntimeKind::all().map(|kind| kind.program)).collect()
-}
 
 /// A node as it was found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -87,14 +42,18 @@ pub struct Facts {
     pub mounts: Vec<Mount>,
     pub modules: BTreeMap<String, Module>,
     pub tools: BTreeSet<String>,
+    /// Those of a cluster that the node has.
+    pub programs: BTreeMap<String, Program>,
     /// That run now.
     pub services: BTreeSet<String>,
     /// That start with the machine.
     pub enabled_services: BTreeSet<String>,
+    /// systemd's word on each service of a cluster: `active`.
+    pub states: BTreeMap<String, String>,
     pub ports: BTreeSet<Port>,
     pub addresses: BTreeSet<IpAddr>,
     pub selinux: Option<Selinux>,
-    /// What lies in the node's store.
+    /// What is in the node's store.
     pub store: store::Contents,
     /// The random word that the installer left when it first touched the node.
     pub mark: Option<String>,
@@ -103,6 +62,31 @@ pub struct Facts {
     /// Traces of a Kubernetes that are there.
     pub leftovers: Vec<String>,
     pub packages: Vec<Package>,
+    /// Units of a cluster's services that packages brought.
+    pub units: BTreeSet<String>,
+    /// systemd-resolved has a list of the real name servers, where `/etc/resolv.conf` names only its stub.
+    pub resolved: bool,
+    /// Whether there is somewhere to forward names to.
+    pub name_servers: bool,
+    /// nginx's module for TCP, where it is a file of its own.
+    pub stream_module: Option<String>,
+    /// Of the configured folders, those with CNI programs in them.
+    pub cni_bin_dirs: Vec<String>,
+    /// The user's settings of container runtimes, by path. They may hold passwords.
+    #[serde(skip)]
+    pub settings: BTreeMap<String, Vec<u8>>,
+    /// etcd has run here.
+    pub etcd_data: bool,
+    /// By which the kubelet talks to the API; none if it has none, or one that cannot be read.
+    #[serde(skip)]
+    pub kubelet_client: Option<Certificate>,
+}
+
+/// A program and the version that it reports, if it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    pub path: String,
+    pub version: Option<Version>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,7 +170,16 @@ impl Facts {
     }
 
     pub fn has(&self, tool: &str) -> bool {
-        self.tools.contains(tool)
+        self.tools.contains(tool) || self.programs.contains_key(tool)
+    }
+
+    /// Where a program of a cluster is.
+    pub fn path(&self, program: &str) -> Option<&str> {
+        self.programs.get(program).map(|found| found.path.as_str())
+    }
+
+    pub fn version(&self, program: &str) -> Option<Version> {
+        self.programs.get(program)?.version
     }
 
     pub fn package(&self, name: &str) -> Option<&Package> {
@@ -195,45 +188,5 @@ impl Facts {
 
     pub fn runs(&self, service: &str) -> bool {
         self.services.contains(service)
-    }
-}
-
-/// Asks a node for its facts.
-pub async fn gather(host: &dyn Host) -> Result<Facts, RemoteError> {
-    let script = Script::new([SCRIPT]).set("MODULES", MODULES.join(" ")).set("TOOLS", tools().join(" "));
-    let before = now();
-    let command = Command::sh("look at the node", script).timeout(Duration::from_secs(180));
-    let output = host.run(command).await?;
-    let after = now();
-    let text = String::from_utf8_lossy(&output.stdout);
-    parse(host.name(), &text, before, after)
-        .map_err(|reason| RemoteError::answer(host.name(), "look at the node", reason))
-}
-
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::SCRIPT;
-    use crate::paths::ETCD_DATA;
-
-    #[test]
-    fn data_where_our_etcd_would_find_it_is_a_leftover() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().display().to_string();
-        let (_, script) = SCRIPT.split_once("section leftovers\n").unwrap();
-        let script = script.replace("/etc/", &format!("{root}/etc/"));
-        let script = script.replace("/var/lib/", &format!("{root}/var/lib/"));
-        let look = || {
-            let script = format!("section() {{ :; }}\n{script}");
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().replace(&root, "")
-        };
-        std::fs::create_dir_all(format!("{root}{ETCD_DATA}")).unwrap();
-        assert_eq!(look(), "");
-        std::fs::create_dir(format!("{root}{ETCD_DATA}/member")).unwrap();
-        assert_eq!(look(), format!("{ETCD_DATA}/member\n"));
     }
 }

@@ -1,8 +1,12 @@
-//! The answer of `gather.sh` → [`Facts`].
+//! The answer of `look.sh` → [`Facts`].
 
-use super::{Cgroup, Facts, Manager, Module, Mount, Os, Package, Port, Protocol, Selinux};
+use super::look::services as services_asked;
+use super::{Cgroup, Facts, Manager, Module, Mount, Os, Package, Port, Program, Protocol, Selinux};
+use crate::pki::Certificate;
 use crate::store::Contents;
-use std::collections::{BTreeSet, HashMap};
+use crate::version::Version;
+use base64::Engine as _;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What /proc/net says of a listening TCP socket, and of any UDP one.
@@ -16,7 +20,7 @@ const READ_ONLY: [&str; 3] = ["ro", "emergency_ro", "shutdown"];
 pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, String> {
     let sections = sections(text);
     if !sections.contains_key("end") {
-        return Err("the answer was cut off".into());
+        return Err("the answer is incomplete".into());
     }
     let lines = |name: &str| sections.get(name).map_or(&[][..], Vec::as_slice);
     let first =
@@ -51,10 +55,12 @@ pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, S
             _ => None,
         }),
         mounts: mounts(lines("disks"), lines("mounts")),
-        modules: lines("wanted-modules").iter().filter_map(|line| module(line)).collect(),
+        modules: lines("modules").iter().filter_map(|line| module(line)).collect(),
         tools: lines("tools").iter().map(|line| line.to_string()).collect(),
+        programs: lines("programs").iter().filter_map(|line| program(line)).collect(),
         services: services(lines("services")),
         enabled_services: services(lines("enabled")),
+        states: states(lines("states")),
         ports: ports(lines("tcp"), Protocol::Tcp, TCP_LISTEN)
             .chain(ports(lines("udp"), Protocol::Udp, UDP_BOUND))
             .collect(),
@@ -66,6 +72,14 @@ pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, S
         cluster: first("cluster"),
         leftovers: lines("leftovers").iter().map(|line| line.to_string()).collect(),
         packages,
+        units: lines("units").iter().map(|line| line.to_string()).collect(),
+        resolved: lines("names").contains(&"resolved"),
+        name_servers: lines("names").contains(&"servers"),
+        stream_module: first("stream"),
+        cni_bin_dirs: lines("cni").iter().map(|line| line.to_string()).collect(),
+        settings: lines("settings").iter().filter_map(|line| setting(line)).collect(),
+        etcd_data: first("etcd-data").is_some(),
+        kubelet_client: first("kubelet").and_then(|line| certificate(&line)),
     })
 }
 
@@ -143,6 +157,34 @@ fn module(line: &str) -> Option<(String, Module)> {
         _ => Module::Missing,
     };
     Some((name.into(), state))
+}
+
+/// `NAME PATH WHAT IT SAYS`
+fn program(line: &str) -> Option<(String, Program)> {
+    let mut parts = line.splitn(3, ' ');
+    let (name, path) = (parts.next()?, parts.next()?);
+    let version = parts.next().and_then(Version::find);
+    Some((name.into(), Program { path: path.into(), version }))
+}
+
+/// A line for each of the services that were asked about, in their order.
+fn states(lines: &[&str]) -> BTreeMap<String, String> {
+    let asked = services_asked().into_iter().zip(lines);
+    asked.map(|(name, state)| (name.to_string(), state.trim().to_string())).collect()
+}
+
+/// `PATH CONTENT`
+fn setting(line: &str) -> Option<(String, Vec<u8>)> {
+    let (path, content) = line.split_once(' ')?;
+    Some((path.into(), decode(content)?))
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+fn certificate(encoded: &str) -> Option<Certificate> {
+    Certificate::parse("kubelet-client", &decode(encoded)?).ok()
 }
 
 fn services(lines: &[&str]) -> BTreeSet<String> {
@@ -243,9 +285,28 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_cut_off_is_no_answer() {
+    fn what_installed_content_adds() {
+        let text = "@@ uname\nLinux\nn\n6.1\nx86_64\n@@ programs\nkubelet /usr/bin/kubelet Kubernetes v1.20.2 \n\
+             containerd /usr/bin/containerd containerd github.com/containerd/containerd 1.6.20~ds1 x \n\
+             nginx /usr/sbin/nginx nginx version: nginx/1.22.1\nkubectl /usr/bin/kubectl \n@@ cgroup\nv1\n\
+             @@ units\ncontainerd\n@@ cni\n/usr/lib/cni\n@@ settings\n/etc/docker/daemon.json e30=\n\
+             @@ states\nactive\nfailed\n@@ kubelet\ne30=\n@@ names\nservers\n@@ end\n";
+        let facts = parse("n", text, 0, 0).unwrap();
+        assert_eq!(facts.version("kubelet"), Some(Version::new(1, 20, 2)));
+        assert_eq!(facts.version("containerd"), Some(Version::new(1, 6, 20)));
+        assert_eq!(facts.path("nginx"), Some("/usr/sbin/nginx"));
+        assert!(facts.has("kubectl") && facts.version("kubectl").is_none());
+        assert_eq!(facts.cgroup, Some(Cgroup::V1));
+        assert_eq!(facts.settings["/etc/docker/daemon.json"], b"{}");
+        assert_eq!((facts.states["etcd"].as_str(), facts.states["nginx"].as_str()), ("active", "failed"));
+        assert!(facts.kubelet_client.is_none() && !facts.etcd_data && facts.units.contains("containerd"));
+        assert!(facts.name_servers && !facts.resolved);
+    }
+
+    #[test]
+    fn an_incomplete_answer_is_no_answer() {
         let cut = ANSWER.split("@@ services").next().unwrap();
-        assert_eq!(parse("n", cut, 0, 0), Err("the answer was cut off".into()));
+        assert_eq!(parse("n", cut, 0, 0), Err("the answer is incomplete".into()));
     }
 
     #[test]

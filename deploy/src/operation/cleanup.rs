@@ -6,6 +6,7 @@ use super::{Access, connect};
 use crate::cleanup::{self, CleanupHooks, Incomplete, Options, Reached};
 use crate::config::{self, Config};
 use crate::events::{Event, Operation, Sink};
+use crate::facts::Look;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::phases::Failure;
@@ -206,7 +207,7 @@ pub(super) async fn refuse_marked(
     state: &Path,
     reached: Vec<(config::Host, Arc<dyn Host>)>,
 ) -> Result<Vec<Failure>, Report> {
-    let (surveyed, failures) = facts_of(reached).await;
+    let (surveyed, failures) = facts_of(reached, Look::survey()).await;
     // A mark without a cluster's name is one that was just being written.
     let ours =
         |cluster: &Option<String>| cluster.as_ref().is_none_or(|cluster| *cluster == config.cluster_id);

@@ -14,7 +14,7 @@ use crate::journal::{Journal, JournalView};
 use crate::nodes::{self, HasNodes, Nodes};
 use crate::phases::{Phase, Selection, run_list};
 use crate::plan::{self, Known, PackageFormat, Plan};
-use crate::preflight::{self, Candidate, Check, Circumstances, Finding, Heads, Level, Verdict};
+use crate::preflight::{self, Candidate, Check, Circumstances, Heads, Level, Verdict};
 use crate::run::Run;
 use crate::state;
 use crate::stop::Stop;
@@ -111,8 +111,7 @@ async fn run(request: InstallRequest, confirm: &dyn Confirm) -> Result<Installed
     let journal = Journal::open(state)?;
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
-    let mut verdict = judge(&request, &surveyed, &plan, &journal).await?;
-    verdict.findings.extend(other_versions(&request, &surveyed).await?);
+    let verdict = judge(&request, kubernetes(&request), &surveyed, &plan, &journal).await?;
     tell(&verdict, events);
     verdict.decide()?;
     if !confirm.confirm(&plan, &verdict) {
@@ -164,7 +163,7 @@ pub async fn check(request: InstallRequest) -> Result<Verdict, Report> {
     let surveyed = survey(&config.hosts, access, events).await?;
     let plan = plan_for(config, index, &surveyed, options.plan)?;
     let journal = Journal::read(state)?;
-    judge(&request, &surveyed, &plan, &journal).await
+    judge(&request, kubernetes(&request), &surveyed, &plan, &journal).await
 }
 
 /// The plan for nodes as they were found.
@@ -189,6 +188,7 @@ pub fn plan_for(
 /// Every check on every node.
 pub(super) async fn judge(
     request: &InstallRequest,
+    kubernetes: Option<Version>,
     surveyed: &[Surveyed],
     plan: &Plan,
     journal: &JournalView,
@@ -212,32 +212,14 @@ pub(super) async fn judge(
         .collect();
     preflight::check_archs(plan, &**source)?;
     let heads = Heads::read(plan, &**source)?;
-    let circumstances = Circumstances { config, state, heads: &heads };
+    let circumstances = Circumstances { config, state, heads: &heads, kubernetes };
     Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)
 }
 
-/// Only `upgrade` brings a cluster that runs to another version, node by node: an install would replace all
-/// programs at once, and take a control plane back without a word.
-async fn other_versions(request: &InstallRequest, surveyed: &[Surveyed]) -> Result<Vec<Finding>, Report> {
-    let mut findings = Vec::new();
+/// The Kubernetes in the bundle, where a cluster exists that only an upgrade may bring to it.
+fn kubernetes(request: &InstallRequest) -> Option<Version> {
     let carried = upgrade::version(&request.index).ok().filter(Version::is_known);
-    let Some(carried) = carried.filter(|_| state::was_made(&request.state)) else {
-        return Ok(findings);
-    };
-    for node in surveyed.iter().filter(|node| node.facts.runs("kube-apiserver")) {
-        let probed = cluster::Node::new(node.host.clone(), node.remote.clone());
-        let running = probed.probe(&request.config).await?.version("kube-apiserver");
-        if let Some(running) = running.filter(|running| *running != carried) {
-            let ignored = request.options.ignore.contains(&Check::Version);
-            findings.push(Finding {
-                node: node.host.name.clone(),
-                check: Check::Version,
-                level: if ignored { Level::Ignored } else { Level::Error },
-                message: format!("runs Kubernetes {running}, the bundle has {carried}: `upgrade` goes there"),
-            });
-        }
-    }
-    Ok(findings)
+    carried.filter(|_| state::was_made(&request.state))
 }
 
 /// What does not stop the install is still said.

@@ -3,7 +3,7 @@
 use super::Access;
 use crate::config::{self, Config};
 use crate::events::Sink;
-use crate::facts::{self, Facts};
+use crate::facts::{Facts, Look, look};
 use crate::phases::{Failure, PhaseError};
 use crate::remote::Host;
 use eggo_errors::Report;
@@ -51,11 +51,14 @@ pub async fn connect(
 }
 
 /// The facts of hosts that were reached.
-pub async fn facts_of(reached: Vec<(config::Host, Arc<dyn Host>)>) -> (Vec<Surveyed>, Vec<Failure>) {
+pub async fn facts_of(
+    reached: Vec<(config::Host, Arc<dyn Host>)>,
+    asked: Look<'_>,
+) -> (Vec<Surveyed>, Vec<Failure>) {
     let mut jobs = Vec::new();
     for (host, remote) in reached {
         jobs.push(async move {
-            let facts = facts::gather(&*remote).await;
+            let facts = look(&*remote, asked).await;
             (host, remote, facts)
         });
     }
@@ -100,7 +103,7 @@ pub async fn survey(
     events: &Arc<dyn Sink>,
 ) -> Result<Vec<Surveyed>, Report> {
     let (reached, mut failures) = connect(hosts, access, events).await;
-    let (surveyed, more) = facts_of(reached).await;
+    let (surveyed, more) = facts_of(reached, Look::survey()).await;
     failures.extend(more);
     if failures.is_empty() {
         return Ok(surveyed);

@@ -43,7 +43,7 @@ async fn run(
     let journal = Journal::open(&request.state)?;
     let surveyed = survey(&request.config.hosts, &request.access, &request.events).await?;
     let plan = plan_for(&request.config, &request.index, &surveyed, request.options.plan)?;
-    let verdict = judge(&request, &surveyed, &plan, &journal).await?;
+    let verdict = judge(&request, None, &surveyed, &plan, &journal).await?;
     tell(&verdict, &request.events);
     verdict.decide()?;
     let (events, skip) = (request.events.clone(), request.options.selection.skip.clone());

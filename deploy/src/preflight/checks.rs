@@ -1,12 +1,12 @@
 //! Facts × config × plan → findings. No I/O.
 
-use super::budget::budget;
-use super::{Candidate, Check, Circumstances, Level, this_machine};
+use super::budget::{Need, budget};
+use super::{Candidate, Circumstances, Level};
 use crate::components;
-use crate::config::Config;
-use crate::facts::{Facts, Module, Protocol};
+use crate::config;
+use crate::facts::{Manager, Module, Protocol};
 use crate::nodes::placements;
-use crate::packages;
+use crate::packages::{self, PackageError, Transaction};
 use crate::store::STORE;
 use eggo_bundles::{Item, Kind, Role};
 use eggo_errors::Size;
@@ -22,99 +22,97 @@ const NEEDED_TOOLS: [&str; 7] = ["tar", "sha256sum", "systemctl", "cmp", "stat",
 /// Services of other ways to run Kubernetes.
 const OTHERS: [&str; 2] = ["k3s", "k0scontroller"];
 
-pub struct Found {
-    pub check: Check,
-    pub level: Level,
-    pub message: String,
+pub(super) struct Found {
+    pub(super) level: Level,
+    pub(super) message: String,
 }
 
-pub(super) fn error(check: Check, message: impl Into<String>) -> Found {
-    Found { check, level: Level::Error, message: message.into() }
+pub(super) fn error(message: impl Into<String>) -> Found {
+    Found { level: Level::Error, message: message.into() }
 }
 
-pub(super) fn warning(check: Check, message: impl Into<String>) -> Found {
-    Found { check, level: Level::Warning, message: message.into() }
+pub(super) fn warning(message: impl Into<String>) -> Found {
+    Found { level: Level::Warning, message: message.into() }
 }
 
-pub(super) fn judge(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>) -> Vec<Found> {
-    let config = circumstances.config;
-    let mut found = machine(candidate);
-    found.extend(package_checks(candidate));
-    found.extend(disks(circumstances, candidate));
-    found.extend(kernel(candidate));
-    if !candidate.ours {
-        found.extend(ports(config, candidate));
-        found.extend(leftovers(config, candidate.facts));
-        found.extend(load_balancer(config, candidate));
-    }
-    if candidate.is_this_machine {
-        found.extend(this_machine::judge(circumstances, candidate));
-    }
-    found
+/// An error, if there is a reason for it.
+fn error_if(wrong: bool, message: impl FnOnce() -> String) -> Vec<Found> {
+    if wrong { vec![error(message())] } else { Vec::new() }
 }
 
-fn machine(candidate: &Candidate<'_>) -> Vec<Found> {
-    let Candidate { host, facts, plan, .. } = candidate;
-    let mut found = Vec::new();
-    if facts.arch != Some(host.arch) {
-        let message = format!("it is {}, deploy.yaml says {}", facts.machine, host.arch);
-        found.push(error(Check::Arch, message));
-    }
-    if facts.init != "systemd" {
-        found.push(error(Check::Systemd, format!("the init is `{}`, not systemd", facts.init)));
-    }
-    let missing: Vec<&str> = NEEDED_TOOLS.into_iter().filter(|tool| !facts.has(tool)).collect();
-    if !missing.is_empty() {
-        found.push(error(Check::Tools, format!("not found: {}", missing.join(", "))));
-    }
-    let absent: Vec<&str> =
-        plan.expects.iter().map(String::as_str).filter(|program| !facts.has(program)).collect();
-    if !absent.is_empty() {
-        let message = format!("neither the bundle nor the node has {}", absent.join(", "));
-        found.push(warning(Check::Programs, message));
-    }
-    if facts.clock_skew.abs() > MOST_SKEW {
-        let seconds = facts.clock_skew;
-        let way = if seconds > 0 { "ahead" } else { "behind" };
-        found.push(error(Check::Clock, format!("its clock is {} s {way}", seconds.abs())));
-    }
-    if facts.memory < LEAST_MEMORY {
-        found.push(error(
-            Check::Memory,
-            format!("{} of memory, {} is the least", Size(facts.memory), Size(LEAST_MEMORY)),
-        ));
-    } else if host.has(Role::Master) && facts.memory < MASTER_MEMORY {
-        let message = format!("{} of memory, a master wants {}", Size(facts.memory), Size(MASTER_MEMORY));
-        found.push(warning(Check::Memory, message));
-    }
-    if facts.swap > 0 && host.has(Role::Worker) {
-        found.push(error(Check::Swap, format!("{} of swap is on", Size(facts.swap))));
-    }
-    found
+pub(super) fn arch(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let Candidate { host, facts, .. } = node;
+    error_if(facts.arch != Some(host.arch), || {
+        format!("it is {}, deploy.yaml says {}", facts.machine, host.arch)
+    })
 }
 
-fn package_checks(candidate: &Candidate<'_>) -> Vec<Found> {
-    let Candidate { facts, plan, .. } = candidate;
-    let items: Vec<Arc<Item>> = plan.of_kind(Kind::Pkg).map(|wanted| wanted.item.clone()).collect();
-    if items.is_empty() {
+pub(super) fn systemd(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let init = &node.facts.init;
+    error_if(init != "systemd", || format!("the init is `{init}`, not systemd"))
+}
+
+pub(super) fn tools(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let missing: Vec<&str> = NEEDED_TOOLS.into_iter().filter(|tool| !node.facts.has(tool)).collect();
+    error_if(!missing.is_empty(), || format!("not found: {}", missing.join(", ")))
+}
+
+pub(super) fn programs(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let expected = node.plan.expects.iter().map(String::as_str);
+    let absent: Vec<&str> = expected.filter(|program| !node.facts.has(program)).collect();
+    if absent.is_empty() {
         return Vec::new();
     }
-    let transaction = match packages::decide(facts, &items) {
-        Ok(transaction) => transaction,
-        Err(reason) => return vec![error(Check::PackageManager, bare(&facts.node, &reason.to_string()))],
-    };
-    let mut found = Vec::new();
-    if facts.manager == Some(crate::facts::Manager::Dpkg) && !facts.has("apt-get") {
-        found.push(error(Check::PackageManager, "dpkg is there, apt-get is not"));
+    vec![warning(format!("neither the bundle nor the node has {}", absent.join(", ")))]
+}
+
+pub(super) fn clock(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let seconds = node.facts.clock_skew;
+    let way = if seconds > 0 { "ahead" } else { "behind" };
+    error_if(seconds.abs() > MOST_SKEW, || format!("its clock is {} s {way}", seconds.abs()))
+}
+
+pub(super) fn memory(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let memory = node.facts.memory;
+    if memory < LEAST_MEMORY {
+        return vec![error(format!("{} of memory, {} is the least", Size(memory), Size(LEAST_MEMORY)))];
     }
-    let unmet = packages::unmet(facts, &transaction.install);
-    for packages::Unmet { package, requires } in unmet.iter().take(5) {
-        found.push(error(Check::Packages, format!("`{package}` needs `{requires}`, which nobody has")));
+    if node.host.has(Role::Master) && memory < MASTER_MEMORY {
+        return vec![warning(format!("{} of memory, a master wants {}", Size(memory), Size(MASTER_MEMORY)))];
     }
-    if unmet.len() > 5 {
-        found.push(error(Check::Packages, format!("and {} more", unmet.len() - 5)));
+    Vec::new()
+}
+
+pub(super) fn swap(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let swap = node.facts.swap;
+    error_if(swap > 0 && node.host.has(Role::Worker), || format!("{} of swap is on", Size(swap)))
+}
+
+/// What of the plan's packages would be installed; `None` where no package is planned.
+fn transaction(node: &Candidate<'_>) -> Option<Result<Transaction, PackageError>> {
+    let items: Vec<Arc<Item>> = node.plan.of_kind(Kind::Pkg).map(|wanted| wanted.item.clone()).collect();
+    (!items.is_empty()).then(|| packages::decide(node.facts, &items))
+}
+
+pub(super) fn package_manager(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    match transaction(node) {
+        None => Vec::new(),
+        Some(Err(reason)) => vec![error(bare(&node.facts.node, &reason.to_string()))],
+        Some(Ok(_)) => {
+            let dpkg = node.facts.manager == Some(Manager::Dpkg);
+            error_if(dpkg && !node.facts.has("apt-get"), || "dpkg is there, apt-get is not".into())
+        }
     }
-    found
+}
+
+pub(super) fn packages(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let Some(Ok(transaction)) = transaction(node) else { return Vec::new() };
+    let unmet = packages::unmet(node.facts, &transaction.install);
+    let named = unmet.iter().take(5).map(|packages::Unmet { package, requires }| {
+        error(format!("`{package}` needs `{requires}`, which nobody has"))
+    });
+    let more = unmet.len().saturating_sub(5);
+    named.chain((more > 0).then(|| error(format!("and {more} more")))).collect()
 }
 
 /// A message without the node's name, which has a column of its own.
@@ -122,117 +120,125 @@ fn bare(node: &str, message: &str) -> String {
     message.strip_prefix(&format!("{node}: ")).unwrap_or(message).to_string()
 }
 
-fn disks(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>) -> Vec<Found> {
-    let Candidate { facts, plan, .. } = candidate;
-    let mut found = Vec::new();
+pub(super) fn disk(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
     let Circumstances { config, heads, .. } = circumstances;
-    for need in budget(facts, plan, config.runtime.kind, heads) {
-        if need.free < need.needed {
-            let message =
-                format!("`{}` has {} free, {} are needed", need.mount, Size(need.free), Size(need.needed));
-            found.push(error(Check::Disk, message));
-        }
-    }
+    let needs = budget(node.facts, node.plan, config.runtime.kind, heads);
+    let short = needs.iter().filter(|need| need.free < need.needed);
+    let message = |need: &Need| {
+        format!("`{}` has {} free, {} are needed", need.mount, Size(need.free), Size(need.needed))
+    };
+    short.map(|need| error(message(need))).collect()
+}
+
+pub(super) fn read_only(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
     let mut folders: BTreeSet<&str> = [STORE, "/etc", "/usr"].into();
-    let placements = placements(&plan.items).unwrap_or_default();
+    let placements = placements(&node.plan.items).unwrap_or_default();
     folders.extend(placements.iter().filter_map(|placement| Some(placement.path.rsplit_once('/')?.0)));
-    let mounts: BTreeSet<&str> = folders
-        .into_iter()
-        .filter_map(|folder| facts.mount(folder))
-        .filter(|mount| mount.read_only)
-        .map(|mount| mount.path.as_str())
-        .collect();
-    found.extend(
-        mounts.into_iter().map(|mount| error(Check::ReadOnly, format!("`{mount}` is mounted read-only"))),
-    );
+    let mounts = folders.into_iter().filter_map(|folder| node.facts.mount(folder));
+    let read_only: BTreeSet<&str> =
+        mounts.filter(|mount| mount.read_only).map(|mount| mount.path.as_str()).collect();
+    read_only.into_iter().map(|mount| error(format!("`{mount}` is mounted read-only"))).collect()
+}
+
+pub(super) fn modules(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let missing =
+        |name: &str| node.host.has(Role::Worker) && node.facts.modules.get(name) == Some(&Module::Missing);
+    let mut found = error_if(missing("br_netfilter"), || "the kernel has no `br_netfilter`".into());
+    if missing("overlay") {
+        found.push(warning("the kernel has no `overlay`: images will take more room"));
+    }
     found
 }
 
-fn kernel(candidate: &Candidate<'_>) -> Vec<Found> {
-    let Candidate { host, facts, .. } = candidate;
+pub(super) fn cgroups(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    let absent = node.host.has(Role::Worker) && node.facts.cgroup.is_none();
+    error_if(absent, || "no control groups are mounted".into())
+}
+
+pub(super) fn ports(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    if node.ours {
+        return Vec::new();
+    }
+    // Something on loopback only (a resolver, say) does not stand in the way of the node's address.
+    let listens = |port: &config::Port| {
+        let protocol = match port.protocol {
+            config::Protocol::Tcp => Protocol::Tcp,
+            config::Protocol::Udp => Protocol::Udp,
+        };
+        node.facts.ports.iter().any(|listening| {
+            listening.protocol == protocol && listening.port == port.port && !listening.address.is_loopback()
+        })
+    };
+    let wanted = components::ports(circumstances.config, node.host);
+    let taken = wanted.iter().filter(|port| listens(port));
+    taken.map(|port| error(format!("something listens on {port} already"))).collect()
+}
+
+pub(super) fn leftovers(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    if !host.has(Role::Worker) {
+    if node.ours {
         return found;
     }
-    let missing = |name: &str| facts.modules.get(name) == Some(&Module::Missing);
-    if missing("br_netfilter") {
-        found.push(error(Check::Modules, "the kernel has no `br_netfilter`"));
-    }
-    if missing("overlay") {
-        found.push(warning(Check::Modules, "the kernel has no `overlay`: images will take more room"));
-    }
-    if facts.cgroup.is_none() {
-        found.push(error(Check::Cgroups, "no control groups are mounted"));
-    }
-    found
-}
-
-fn ports(config: &Config, candidate: &Candidate<'_>) -> Vec<Found> {
-    let Candidate { host, facts, .. } = candidate;
-    let mut found = Vec::new();
-    for port in components::ports(config, host) {
-        let protocol = match port.protocol {
-            crate::config::Protocol::Tcp => Protocol::Tcp,
-            crate::config::Protocol::Udp => Protocol::Udp,
-        };
-        // Something on loopback only (a resolver, say) does not stand in the way of the node's address.
-        let taken = facts.ports.iter().any(|listening| {
-            listening.protocol == protocol && listening.port == port.port && !listening.address.is_loopback()
-        });
-        if taken {
-            found.push(error(Check::Ports, format!("something listens on {port} already")));
-        }
-    }
-    found
-}
-
-fn leftovers(config: &Config, facts: &Facts) -> Vec<Found> {
-    let mut found = Vec::new();
-    if let Some(other) = facts.cluster.as_ref().filter(|cluster| **cluster != config.cluster_id) {
-        found.push(error(Check::Leftovers, format!("the node belongs to the cluster `{other}`")));
+    let facts = node.facts;
+    let other = facts.cluster.as_ref().filter(|cluster| **cluster != circumstances.config.cluster_id);
+    if let Some(other) = other {
+        found.push(error(format!("the node belongs to the cluster `{other}`")));
     }
     let ours = components::TABLE.into_iter().filter(|component| component.flags.is_some());
     let services = ours.filter_map(|component| component.name()).chain(OTHERS);
     let running: Vec<&str> = services.filter(|service| facts.runs(service)).collect();
     if !running.is_empty() {
-        found.push(error(Check::Leftovers, format!("a Kubernetes runs here: {}", running.join(", "))));
+        found.push(error(format!("a Kubernetes runs here: {}", running.join(", "))));
     }
     if !facts.leftovers.is_empty() {
         let shown: Vec<&str> = facts.leftovers.iter().take(3).map(String::as_str).collect();
         let more = facts.leftovers.len() - shown.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        found.push(error(
-            Check::Leftovers,
-            format!("files of another Kubernetes: {}{more}", shown.join(", ")),
-        ));
+        found.push(error(format!("files of another Kubernetes: {}{more}", shown.join(", "))));
     }
     found
 }
 
-/// Our unit has the name of the package's, and takes its place.
-fn load_balancer(config: &Config, candidate: &Candidate<'_>) -> Option<Found> {
+/// Our unit has the name of the package's, and replaces it.
+pub(super) fn load_balancer(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
     const NGINX: &str = "nginx";
-    let Candidate { host, facts, .. } = candidate;
-    let ours = host.has(Role::Loadbalance) && config.load_balancer_port.is_some();
+    let Candidate { host, facts, .. } = node;
+    let wanted = host.has(Role::Loadbalance) && circumstances.config.load_balancer_port.is_some();
     let state = if facts.runs(NGINX) { "runs" } else { "is enabled" };
-    (ours && (facts.runs(NGINX) || facts.enabled_services.contains(NGINX))).then(|| {
-        let message = format!(
+    let exists = facts.runs(NGINX) || facts.enabled_services.contains(NGINX);
+    error_if(!node.ours && wanted && exists, || {
+        format!(
             "nginx {state} here already, and would serve nothing but the API: \
              disable and stop it, or choose another load balancer"
-        );
-        error(Check::LoadBalancer, message)
+        )
     })
 }
 
-/// What only shows when the nodes are looked at side by side.
-pub(super) fn judge_together(config: &Config, candidates: &[Candidate<'_>]) -> Vec<(String, Found)> {
+/// Only `upgrade` brings a cluster that runs to another version, node by node: an install would replace all
+/// programs at once, and downgrade a control plane without a word.
+pub(super) fn version(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+    const API_SERVER: &str = "kube-apiserver";
+    let running = node.facts.version(API_SERVER).filter(|_| node.facts.runs(API_SERVER));
+    let (Some(carried), Some(running)) = (circumstances.kubernetes, running) else { return Vec::new() };
+    error_if(running != carried, || {
+        format!(
+            "running Kubernetes {running}, but the bundle contains {carried}; \
+             use eggo-install upgrade to change versions"
+        )
+    })
+}
+
+pub(super) fn hostname(
+    circumstances: &Circumstances<'_>,
+    candidates: &[Candidate<'_>],
+) -> Vec<(String, Found)> {
     let mut found = Vec::new();
     for candidate in candidates {
         let name = &candidate.host.name;
-        for other in config.hosts.iter().filter(|other| other.name != *name) {
+        for other in circumstances.config.hosts.iter().filter(|other| other.name != *name) {
             if candidate.facts.addresses.contains(&other.ip) {
                 let message = format!("it has the address {} of `{}` too", other.ip, other.name);
-                found.push((name.clone(), error(Check::Hostname, message)));
+                found.push((name.clone(), error(message)));
             }
         }
         let mark = candidate.facts.mark.as_ref();
@@ -241,7 +247,7 @@ pub(super) fn judge_together(config: &Config, candidates: &[Candidate<'_>]) -> V
             .find(|other| mark.is_some() && other.facts.mark.as_ref() == mark && other.host.name < *name);
         if let Some(twin) = twin {
             let message = format!("it is the same machine as `{}`, or a copy of it", twin.host.name);
-            found.push((name.clone(), error(Check::Hostname, message)));
+            found.push((name.clone(), error(message)));
         }
     }
     found

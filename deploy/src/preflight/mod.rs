@@ -7,22 +7,26 @@ mod checks;
 mod heads;
 mod reach;
 mod rehearsal;
+mod table;
 mod this_machine;
 
 pub use archs::check as check_archs;
 pub use budget::{Need, budget};
-pub use checks::Found;
 pub use heads::Heads;
 
 use crate::config::{self, Config};
 use crate::facts::Facts;
 use crate::plan::NodePlan;
 use crate::remote::Host;
+use crate::version::Version;
+use checks::Found;
 use eggo_errors::{Count, Exit, Explain};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use table::{Judge, TABLE};
 
 /// A node to be judged.
 pub struct Candidate<'a> {
@@ -43,111 +47,53 @@ pub struct Circumstances<'a> {
     /// The cluster's folder on the machine that we run on.
     pub state: &'a Path,
     pub heads: &'a Heads,
+    /// The Kubernetes in the bundle, if nothing but an upgrade may bring the cluster to it.
+    pub kubernetes: Option<Version>,
 }
 
-/// The checks, in the order of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Check {
-    Arch,
-    Systemd,
-    Tools,
-    Programs,
-    PackageManager,
-    Packages,
-    Transaction,
-    Clock,
-    Disk,
-    ReadOnly,
-    Memory,
-    Swap,
-    Modules,
-    Cgroups,
-    Ports,
-    Leftovers,
-    LoadBalancer,
-    Hostname,
-    ThisMachine,
-    Reach,
-    Version,
-}
+/// One of the checks, by its place in their table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Check(usize);
 
 impl Check {
-    pub const ALL: [Check; 21] = [
-        Check::Arch,
-        Check::Systemd,
-        Check::Tools,
-        Check::Programs,
-        Check::PackageManager,
-        Check::Packages,
-        Check::Transaction,
-        Check::Clock,
-        Check::Disk,
-        Check::ReadOnly,
-        Check::Memory,
-        Check::Swap,
-        Check::Modules,
-        Check::Cgroups,
-        Check::Ports,
-        Check::Leftovers,
-        Check::LoadBalancer,
-        Check::Hostname,
-        Check::ThisMachine,
-        Check::Reach,
-        Check::Version,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Check::Arch => "arch",
-            Check::Systemd => "systemd",
-            Check::Tools => "tools",
-            Check::Programs => "programs",
-            Check::PackageManager => "package-manager",
-            Check::Packages => "packages",
-            Check::Transaction => "transaction",
-            Check::Clock => "clock",
-            Check::Disk => "disk",
-            Check::ReadOnly => "read-only",
-            Check::Memory => "memory",
-            Check::Swap => "swap",
-            Check::Modules => "modules",
-            Check::Cgroups => "cgroups",
-            Check::Ports => "ports",
-            Check::Leftovers => "leftovers",
-            Check::LoadBalancer => "load-balancer",
-            Check::Hostname => "hostname",
-            Check::ThisMachine => "this-machine",
-            Check::Reach => "reach",
-            Check::Version => "version",
-        }
+    /// All of them, in the order in which their findings are shown.
+    pub fn all() -> impl Iterator<Item = Check> {
+        (0..TABLE.len()).map(Check)
     }
 
-    /// What it looks at, for the help.
+    /// The one that people call so.
+    pub fn named(name: &str) -> Result<Self, UnknownCheck> {
+        Self::all().find(|check| check.as_str() == name).ok_or_else(|| UnknownCheck(name.into()))
+    }
+
+    pub fn as_str(self) -> &'static str {
+        TABLE[self.0].name
+    }
+
+    /// What must be so, for the help.
     pub fn help(self) -> &'static str {
-        match self {
-            Check::Arch => "the node's architecture is the one in deploy.yaml",
-            Check::Systemd => "systemd is the init",
-            Check::Tools => "tar, sha256sum and the other programs that the installer runs are there",
-            Check::Programs => "what the node's roles run comes with the bundle or is there",
-            Check::PackageManager => "dpkg with apt-get, or rpm, is there if packages are to be installed",
-            Check::Packages => "every package that a bundled package needs is bundled or installed",
-            Check::Transaction => "the node's package manager would install the packages",
-            Check::Clock => "the node's clock agrees with this machine's",
-            Check::Disk => "every file system has room for what the plan brings",
-            Check::ReadOnly => "no file system that is written to is read-only",
-            Check::Memory => "there is enough memory for the node's roles",
-            Check::Swap => "swap is off, as the kubelet wants it",
-            Check::Modules => "the kernel modules that Kubernetes uses are there",
-            Check::Cgroups => "control groups are mounted",
-            Check::Ports => "the ports of the node's components are free",
-            Check::Leftovers => "no other cluster's files or services are there",
-            Check::LoadBalancer => "no other nginx serves on the load balancer",
-            Check::Hostname => "no two names of deploy.yaml are the same machine",
-            Check::ThisMachine => "a node that is this machine itself is safe from its own cleanup",
-            Check::Reach => "the nodes reach the masters, etcd members and load balancer",
-            Check::Version => "install and join: a cluster that runs has the bundle's version of Kubernetes",
-        }
+        TABLE[self.0].help
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<Check> for String {
+    fn from(check: Check) -> Self {
+        check.as_str().into()
+    }
+}
+
+impl TryFrom<String> for Check {
+    type Error = UnknownCheck;
+
+    fn try_from(name: String) -> Result<Self, UnknownCheck> {
+        Self::named(&name)
     }
 }
 
@@ -223,7 +169,7 @@ impl Explain for Unfit {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(format!("mend them; or, if you know better: --ignore-preflight {}", self.checks.join(",")))
+        Some(format!("fix them; or, if you know better: --ignore-preflight {}", self.checks.join(",")))
     }
 }
 
@@ -237,7 +183,7 @@ impl Explain for UnknownCheck {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(format!("checks: {}", Check::ALL.map(Check::as_str).join(", ")))
+        Some(format!("checks: {}", Check::all().map(Check::as_str).collect::<Vec<_>>().join(", ")))
     }
 
     fn exit(&self) -> Exit {
@@ -245,15 +191,11 @@ impl Explain for UnknownCheck {
     }
 }
 
-/// Reads the names that people give to `--ignore`.
+/// Reads the names that people give to `--ignore-preflight`.
 pub fn parse_checks<S: AsRef<str>>(
     names: impl IntoIterator<Item = S>,
 ) -> Result<BTreeSet<Check>, UnknownCheck> {
-    let find = |name: &str| Check::ALL.into_iter().find(|check| check.as_str() == name);
-    names
-        .into_iter()
-        .map(|name| find(name.as_ref()).ok_or_else(|| UnknownCheck(name.as_ref().into())))
-        .collect()
+    names.into_iter().map(|name| Check::named(name.as_ref())).collect()
 }
 
 /// Runs all checks on all nodes.
@@ -262,21 +204,24 @@ pub async fn check(
     candidates: &[Candidate<'_>],
     ignore: &BTreeSet<Check>,
 ) -> Verdict {
-    let mut found = Vec::new();
-    for candidate in candidates {
-        let judged = checks::judge(circumstances, candidate).into_iter();
-        found.extend(judged.map(|found| (candidate.host.name.clone(), found)));
-    }
-    found.extend(checks::judge_together(circumstances.config, candidates));
-    found.extend(rehearsal::check(circumstances.heads, candidates).await);
-    found.extend(reach::check(circumstances.config, candidates).await);
-    let mut findings: Vec<Finding> = found
-        .into_iter()
-        .map(|(node, Found { check, level, message })| {
+    let mut findings = Vec::new();
+    for check in Check::all() {
+        let found = match TABLE[check.0].judge {
+            Judge::Node(judge) => {
+                let judged = candidates.iter().map(|candidate| {
+                    let found = judge(circumstances, candidate).into_iter();
+                    found.map(|found| (candidate.host.name.clone(), found))
+                });
+                judged.flatten().collect()
+            }
+            Judge::Together(judge) => judge(circumstances, candidates),
+            Judge::Ask(ask) => ask(circumstances, candidates).await,
+        };
+        findings.extend(found.into_iter().map(|(node, Found { level, message })| {
             let level = if level == Level::Error && ignore.contains(&check) { Level::Ignored } else { level };
             Finding { node, check, level, message }
-        })
-        .collect();
+        }));
+    }
     findings.sort_by(|a, b| (a.level, &a.node, a.check).cmp(&(b.level, &b.node, b.check)));
     Verdict { nodes: candidates.len(), findings }
 }

@@ -2,9 +2,9 @@
 //! nothing else listens yet. Asked with whatever the node has for it.
 
 use super::checks::Found;
-use super::{Candidate, Check, Level};
+use super::{Candidate, Level};
 use crate::config::Config;
-use crate::remote::{Command, quote};
+use crate::remote::{Command, Script};
 use eggo_bundles::Role;
 use futures::StreamExt;
 use std::time::Duration;
@@ -36,12 +36,11 @@ async fn ask(candidate: &Candidate<'_>, targets: Vec<(String, u16, String)>) -> 
         return Vec::new();
     }
     let name = candidate.host.name.clone();
-    let found = |level, message: String| (name.clone(), Found { check: Check::Reach, level, message });
-    let output = match candidate
-        .remote
-        .run(Command::sh("reach the other nodes", script(&targets)).timeout(Duration::from_secs(60)))
-        .await
-    {
+    let found = |level, message: String| (name.clone(), Found { level, message });
+    let words = targets.into_iter().flat_map(|(address, port, name)| [address, port.to_string(), name]);
+    let script = Script::new([include_str!("reach.sh")]).args(words);
+    let command = Command::sh("reach the other nodes", script).timeout(Duration::from_secs(60));
+    let output = match candidate.remote.run(command).await {
         Ok(output) => output.text(),
         Err(error) => return vec![found(Level::Error, error.to_string())],
     };
@@ -52,17 +51,22 @@ async fn ask(candidate: &Candidate<'_>, targets: Vec<(String, u16, String)>) -> 
     unreached.map(|target| found(Level::Error, format!("it does not reach {target}"))).collect()
 }
 
-/// All targets at the same time, each for at most 5 seconds.
-fn script(targets: &[(String, u16, String)]) -> String {
-    let mut script = String::from(
-        "if command -v bash >/dev/null; then try() { timeout 5 bash -c \"exec 3<>/dev/tcp/$1/$2\" 2>/dev/null; }\n\
-         elif command -v nc >/dev/null; then try() { timeout 5 nc -z \"$1\" \"$2\" 2>/dev/null; }\n\
-         elif command -v python3 >/dev/null; then try() { timeout 5 python3 -c \"import socket; socket.create_connection(('$1', $2), 5)\" 2>/dev/null; }\n\
-         else echo 'no tool'; exit 0; fi\n",
-    );
-    for (address, port, name) in targets {
-        let text = quote(&format!("no `{name}` at {address} port {port}"));
-        script.push_str(&format!("{{ try {} {port} || echo {text}; }} &\n", quote(address)));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On this machine: one port that somebody listens on, and one that nobody does.
+    #[test]
+    fn says_who_is_not_reached() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap().port().to_string();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = closed.local_addr().unwrap().port().to_string();
+        drop(closed);
+        let words = ["127.0.0.1", &open, "a", "127.0.0.1", &port, "it's $(b)"];
+        let script = Script::new([include_str!("reach.sh")]).args(words).to_string();
+        let output = std::process::Command::new("sh").args(["-euc", &script]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, format!("no `it's $(b)` at 127.0.0.1 port {port}\n"));
     }
-    script + "wait"
 }

@@ -2,7 +2,7 @@
 //! anything is sent. What is there already is not asked about, so a second run asks nothing.
 
 use super::checks::Found;
-use super::{Candidate, Check, Heads, Level};
+use super::{Candidate, Heads, Level};
 use crate::facts::Manager;
 use crate::packages::{self, PackageError, Transaction};
 use bytes::Bytes;
@@ -46,6 +46,6 @@ async fn ask(candidate: &Candidate<'_>, manager: Manager, stubs: Bytes) -> Optio
         }
         Err(error) => error.to_string(),
     };
-    let found = Found { check: Check::Transaction, level: Level::Error, message };
+    let found = Found { level: Level::Error, message };
     Some((candidate.host.name.clone(), found))
 }

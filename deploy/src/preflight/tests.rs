@@ -81,7 +81,8 @@ impl Nodes {
             })
             .collect();
         let (state, heads) = (Path::new(self.state), &self.heads);
-        let circumstances = Circumstances { config: &self.config, state, heads };
+        let kubernetes = Some(crate::version::Version::new(1, 20, 2));
+        let circumstances = Circumstances { config: &self.config, state, heads, kubernetes };
         check(&circumstances, &candidates, &parse_checks(ignore).unwrap()).await
     }
 }
@@ -97,7 +98,7 @@ async fn fit_nodes_have_no_findings() {
 #[tokio::test]
 async fn each_check_finds_its_own_and_can_be_ignored() {
     type Spoil = fn(&mut Facts);
-    let cases: [(&str, Spoil, &str); 14] = [
+    let cases: [(&str, Spoil, &str); 15] = [
         ("arch", |f| f.arch = None, "it is aarch64, deploy.yaml says arm64"),
         ("systemd", |f| f.init = "sh".into(), "the init is `sh`, not systemd"),
         ("tools", |f| assert!(f.tools.remove("tar")), "not found: tar"),
@@ -127,21 +128,34 @@ async fn each_check_finds_its_own_and_can_be_ignored() {
             |f| assert!(f.addresses.insert("10.0.0.1".parse().unwrap())),
             "it has the address 10.0.0.1 of `m` too",
         ),
+        (
+            "version",
+            |f| runs_kubernetes(f, 21),
+            "running Kubernetes 1.21.0, but the bundle contains 1.20.2; use eggo-install upgrade to change versions",
+        ),
     ];
     for (name, spoil, message) in cases {
         let mut nodes = Nodes::new();
         spoil(&mut nodes.facts[1]);
-        let verdict = nodes.verdict(false, &[]).await;
+        let ours = name == "version";
+        let verdict = nodes.verdict(ours, &[]).await;
         let found: Vec<(&str, &str, Level)> =
             verdict.findings.iter().map(|f| (f.check.as_str(), f.message.as_str(), f.level)).collect();
         assert_eq!(found, [(name, message, Level::Error)]);
         let unfit = verdict.decide().unwrap_err();
         assert_eq!(
             unfit.hint().unwrap(),
-            format!("mend them; or, if you know better: --ignore-preflight {name}")
+            format!("fix them; or, if you know better: --ignore-preflight {name}")
         );
-        nodes.verdict(false, &[name]).await.decide().unwrap();
+        nodes.verdict(ours, &[name]).await.decide().unwrap();
     }
+}
+
+fn runs_kubernetes(facts: &mut Facts, minor: u16) {
+    let version = Some(crate::version::Version::new(1, minor, 0));
+    facts.services.insert("kube-apiserver".into());
+    let program = crate::facts::Program { path: "/usr/bin/kube-apiserver".into(), version };
+    facts.programs.insert("kube-apiserver".into(), program);
 }
 
 #[tokio::test]
@@ -164,12 +178,19 @@ async fn a_web_server_of_the_users_does_not_become_the_load_balancer() {
     for state in ["nginx runs here already, ", "nginx is enabled here already, "] {
         let verdict = nodes.verdict(false, &[]).await;
         let [finding] = verdict.findings.as_slice() else { panic!("{verdict:?}") };
-        assert_eq!((finding.check, finding.level), (Check::LoadBalancer, Level::Error));
+        assert_eq!((finding.check.as_str(), finding.level), ("load-balancer", Level::Error));
         assert!(finding.message.starts_with(state), "{}", finding.message);
         nodes.verdict(false, &["load-balancer"]).await.decide().unwrap();
         nodes.facts[1].services.clear();
         nodes.facts[1].enabled_services.insert("nginx".into());
     }
+}
+
+/// One item each.
+#[test]
+fn no_two_checks_have_one_name() {
+    let names: BTreeSet<&str> = Check::all().map(Check::as_str).collect();
+    assert_eq!(names.len(), TABLE.len());
 }
 
 #[test]
@@ -292,7 +313,7 @@ fn a_damaged_package_refuses_the_bundle_before_any_node_is_asked() {
 #[test]
 fn a_verdict_is_written_and_read_back() {
     let levels = [Level::Error, Level::Warning, Level::Ignored];
-    let findings = Check::ALL.into_iter().zip(levels.into_iter().cycle()).map(|(check, level)| Finding {
+    let findings = Check::all().zip(levels.into_iter().cycle()).map(|(check, level)| Finding {
         node: "m".into(),
         check,
         level,
@@ -301,5 +322,5 @@ fn a_verdict_is_written_and_read_back() {
     let verdict = Verdict { nodes: 1, findings: findings.collect() };
     let text = serde_json::to_string(&verdict).unwrap();
     assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
-    assert!(Check::ALL.iter().all(|check| text.contains(&format!("\"{}\"", check.as_str()))), "{text}");
+    assert!(Check::all().all(|check| text.contains(&format!("\"{}\"", check.as_str()))), "{text}");
 }

@@ -79,7 +79,7 @@ async fn three_nodes_then_again_with_everything_there() {
         let mut deliveries = Vec::new();
         for sshd in &hosts {
             let host = sshd.host(Arc::new(Silent));
-            let contents = facts::gather(&*host).await.unwrap().store;
+            let contents = facts::look(&*host, facts::Look::survey()).await.unwrap().store;
             deliveries.push(Delivery { host, items: items.clone(), contents });
         }
         let delivered = distribute(deliveries, source.clone(), Arc::new(Silent)).await;

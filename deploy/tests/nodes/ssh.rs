@@ -262,7 +262,7 @@ async fn files_are_replaced_whole_kept_and_restored() {
 async fn facts_in_one_round_trip() {
     let Some(sshd) = Sshd::start("a") else { return };
     let host = sshd.host(Arc::new(Silent));
-    let facts = facts::gather(&*host).await.unwrap();
+    let facts = facts::look(&*host, facts::Look::survey()).await.unwrap();
     assert_eq!(facts.arch.map(|arch| arch.machine().to_string()), Some(facts.machine.clone()));
     assert!(facts.memory > 0 && facts.cpus > 0 && !facts.kernel.is_empty());
     assert!(facts.has("tar") && facts.has("sha256sum"));

@@ -230,7 +230,7 @@ impl Site {
             source: self.content.clone(),
             state: folder.join(&self.config.cluster_id),
             options: Options {
-                ignore: Check::ALL.into(),
+                ignore: Check::all().collect(),
                 selection: Selection { only: PHASES.map(String::from).into(), ..Selection::default() },
                 ..Options::default()
             },

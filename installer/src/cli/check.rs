@@ -21,7 +21,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     if args.list {
         let mut table = Table::new(["CHECK", "WHAT IT LOOKS AT"]);
-        Check::ALL.iter().for_each(|check| {
+        Check::all().for_each(|check| {
             table.row([check.as_str(), check.help()]);
         });
         return output::text_out(&table.to_string());

@@ -4,13 +4,15 @@ use super::access::AccessArgs;
 use super::input::ConfigArgs;
 use super::{Format, Global, output, runtime, view};
 use eggo_deploy::config::Host;
-use eggo_deploy::facts::Facts;
 use eggo_deploy::facts::baseline::Baseline;
+use eggo_deploy::facts::{Facts, Look};
 use eggo_deploy::operation;
 use eggo_deploy::phases::PhaseError;
 use eggo_terminal::{Report, Size, Table};
 
 /// Show what the nodes are like: arch, system, package manager, memory, disks, clock.
+///
+/// Programs of a cluster that a node has already are listed with the versions that they report.
 ///
 /// With --baseline: what the nodes are sure to have, in a file that the manifest of a bundle names as
 /// its `baseline`. Packages in it need not be carried. Capture one for each arch, from machines as
@@ -44,7 +46,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let events = view::quiet();
     let (surveyed, failures) = runtime()?.block_on(async {
         let (reached, mut failures) = operation::connect(&hosts, &access, &events).await;
-        let (surveyed, more) = operation::facts_of(reached).await;
+        let (surveyed, more) = operation::facts_of(reached, Look::all(&config.network.cni_bin_dirs)).await;
         failures.extend(more);
         (surveyed, failures)
     });
@@ -79,5 +81,23 @@ fn render(facts: &[Facts]) -> String {
             format!("{:+} s", node.clock_skew),
         ]);
     }
-    table.to_string()
+    let mut text = table.to_string();
+    let programs = programs(facts);
+    if !programs.is_empty() {
+        text.push('\n');
+        text.push_str(&programs.to_string());
+    }
+    text
+}
+
+/// The programs of a cluster that the nodes have already.
+fn programs(facts: &[Facts]) -> Table {
+    let mut table = Table::new(["NODE", "PROGRAM", "VERSION", "PATH"]);
+    for node in facts {
+        for (name, program) in &node.programs {
+            let version = program.version.map(|version| version.to_string()).unwrap_or_default();
+            table.row([node.node.clone(), name.clone(), version, program.path.clone()]);
+        }
+    }
+    table
 }

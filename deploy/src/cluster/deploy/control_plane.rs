@@ -33,10 +33,10 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
 
 /// Brings one master's three services up, the apiserver first.
 pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
-    let probe = node.probe(&cluster.config).await?;
-    let program = require(node, probe, "kube-apiserver", Role::Master)?;
+    let facts = node.facts(&cluster.config).await?;
+    let program = require(node, facts, "kube-apiserver", Role::Master)?;
     let version = kubernetes_version(cluster, node, "kube-apiserver").await?;
-    let scope = Scope { config: &cluster.config, host: &node.host, version, probe };
+    let scope = Scope { config: &cluster.config, host: &node.host, version, facts };
     Service {
         unit: Some(unit::write(Component::KubeApiserver, program, &scope)),
         files: apiserver_files(cluster, node)?,
@@ -56,8 +56,8 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
         (&components::CONTROLLER_MANAGER, components::CONTROLLER_MANAGER_PORT),
         (&components::SCHEDULER, components::SCHEDULER_PORT),
     ] {
-        let (name, probe) = (component.service(&cluster.config), scope.probe);
-        let program = require(node, probe, name, Role::Master)?;
+        let (name, facts) = (component.service(&cluster.config), scope.facts);
+        let program = require(node, facts, name, Role::Master)?;
         let version = kubernetes_version(cluster, node, name).await?;
         let scope = Scope { version, ..scope };
         let mut files = vec![cluster.kubeconfig_of(component, &node.host, &server)?];
@@ -98,9 +98,9 @@ pub fn listens_on(ip: IpAddr, port: u16) -> Script {
 
 /// What a component says its version is; one that is not known here is run all the same.
 pub async fn kubernetes_version(cluster: &Cluster, node: &Node, program: &str) -> Result<Version, Report> {
-    let probe = node.probe(&cluster.config).await?;
+    let facts = node.facts(&cluster.config).await?;
     let name = &node.host.name;
-    let version = probe.version(program).ok_or_else(|| {
+    let version = facts.version(program).ok_or_else(|| {
         Report::new(format!("{name}: `{program} --version` does not say its version"))
             .hinted("is the program of the bundle for this arch, and whole?")
     })?;

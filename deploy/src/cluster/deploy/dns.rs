@@ -4,11 +4,11 @@ use super::failed_on;
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::coredns::{self, Upstream};
 use crate::cluster::flags::api_url;
-use crate::cluster::probe::Probe;
 use crate::cluster::service::Service;
 use crate::cluster::{Cluster, paths};
 use crate::components;
 use crate::config::DnsKind;
+use crate::facts::Facts;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::remote::RemoteFile;
@@ -30,7 +30,7 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
             let mut upstream = Upstream::None;
             for node in cluster.with_role(Role::Worker) {
                 if !cluster.run.has_failed(&node.host.name) {
-                    upstream = upstream_of(node.probe(&cluster.config).await.map_err(PhaseError::Whole)?);
+                    upstream = upstream_of(node.facts(&cluster.config).await.map_err(PhaseError::Whole)?);
                 }
             }
             // Inside a pod the kubelet has put the node's name servers there.
@@ -56,9 +56,9 @@ async fn apply(cluster: &Cluster, objects: String) -> Result<(), Report> {
 }
 
 pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
-    let probe = node.probe(&cluster.config).await?;
-    let program = require(node, probe, "coredns", Role::Master)?;
-    let corefile = coredns::corefile(&cluster.config, node.host.ip, upstream_of(probe));
+    let facts = node.facts(&cluster.config).await?;
+    let program = require(node, facts, "coredns", Role::Master)?;
+    let corefile = coredns::corefile(&cluster.config, node.host.ip, upstream_of(facts));
     Service {
         unit: Some(coredns::unit(program)),
         files: vec![
@@ -74,8 +74,8 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     Ok(())
 }
 
-fn upstream_of(probe: &Probe) -> Upstream {
-    match (probe.name_servers, probe.resolved) {
+fn upstream_of(facts: &Facts) -> Upstream {
+    match (facts.name_servers, facts.resolved) {
         (false, _) => Upstream::None,
         (true, true) => Upstream::File("/run/systemd/resolve/resolv.conf"),
         (true, false) => Upstream::File("/etc/resolv.conf"),

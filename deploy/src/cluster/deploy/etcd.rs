@@ -29,7 +29,7 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     wake(cluster, &members).await?;
     let mut with_data = 0;
     for node in &members {
-        with_data += usize::from(node.probe(&cluster.config).await.map_err(PhaseError::Whole)?.etcd_data);
+        with_data += usize::from(node.facts(&cluster.config).await.map_err(PhaseError::Whole)?.etcd_data);
     }
     if with_data > 0 && with_data < members.len() {
         // Members are about to be added to a cluster that holds something.
@@ -48,7 +48,7 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
 async fn in_order(cluster: &Cluster) -> Result<Vec<&Node>, Report> {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for node in cluster.with_role(Role::Etcd) {
-        let list = if node.probe(&cluster.config).await?.etcd_data { &mut old } else { &mut new };
+        let list = if node.facts(&cluster.config).await?.etcd_data { &mut old } else { &mut new };
         list.push(node);
     }
     old.extend(new);
@@ -58,7 +58,7 @@ async fn in_order(cluster: &Cluster) -> Result<Vec<&Node>, Report> {
 /// Members that have data need each other to start: after a power cut none comes up alone.
 async fn wake(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
     let all = futures::future::join_all(members.iter().map(|node| async {
-        if node.probe(&cluster.config).await?.etcd_data {
+        if node.facts(&cluster.config).await?.etcd_data {
             let script = Script::new([include_str!("etcd_wake.sh")]);
             node.remote.run(Command::sh("wake etcd", script)).await?;
         }
@@ -70,17 +70,17 @@ async fn wake(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
 
 /// Starts one member. `before` are the members that are there already.
 pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(), Report> {
-    let probe = node.probe(&cluster.config).await?;
-    let program = require(node, probe, "etcd", Role::Etcd)?;
-    require(node, probe, "etcdctl", Role::Etcd)?;
-    if !probe.etcd_data {
+    let facts = node.facts(&cluster.config).await?;
+    let program = require(node, facts, "etcd", Role::Etcd)?;
+    require(node, facts, "etcdctl", Role::Etcd)?;
+    if !facts.etcd_data {
         introduce(cluster, node, before).await?;
     }
     let scope = Scope {
         config: &cluster.config,
         host: &node.host,
-        version: probe.version("etcd").unwrap_or(crate::version::Version::new(0, 0, 0)),
-        probe,
+        version: facts.version("etcd").unwrap_or(crate::version::Version::new(0, 0, 0)),
+        facts,
     };
     Service {
         unit: Some(unit::write(Component::Etcd, program, &scope)),
@@ -102,7 +102,7 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
 /// Starts a member that is there already, in its present form. One without its data would begin a cluster
 /// of its own.
 pub async fn again(cluster: &Cluster, node: &Node) -> Result<(), Report> {
-    if !node.probe(&cluster.config).await?.etcd_data {
+    if !node.facts(&cluster.config).await?.etcd_data {
         return Err(Report::new(format!("{}: its etcd has no data", node.host.name))
             .hinted("install or `join` once more with the bundle: that makes it a member again"));
     }

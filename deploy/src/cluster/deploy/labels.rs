@@ -13,8 +13,8 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
         if !node.host.has(Role::Worker) || cluster.run.has_failed(&node.host.name) {
             continue;
         }
-        let probe = node.probe(&cluster.config).await.map_err(PhaseError::Whole)?;
-        let minor = probe.version("kube-apiserver").map_or(0, |version| version.minor);
+        let facts = node.facts(&cluster.config).await.map_err(PhaseError::Whole)?;
+        let minor = facts.version("kube-apiserver").map_or(0, |version| version.minor);
         let name = &node.host.name;
         let mut script = format!(
             "kubectl label --overwrite node {name} node-role.kubernetes.io/control-plane= >/dev/null\n"

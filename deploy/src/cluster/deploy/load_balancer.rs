@@ -20,11 +20,11 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
 /// Brings it to the form that it should have now, if there is one.
 pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let Some(port) = cluster.config.load_balancer_port else { return Ok(()) };
-    let probe = node.probe(&cluster.config).await?;
-    let program = require(node, probe, "nginx", Role::Loadbalance)?;
+    let facts = node.facts(&cluster.config).await?;
+    let program = require(node, facts, "nginx", Role::Loadbalance)?;
     Service {
         unit: Some(nginx::unit(program)),
-        files: vec![RemoteFile::new(paths::NGINX, nginx::config(&cluster.config, port, probe))],
+        files: vec![RemoteFile::new(paths::NGINX, nginx::config(&cluster.config, port, facts))],
         reloads: true,
         works: Some(super::control_plane::listens(port)),
         ..Service::new("nginx")

@@ -18,10 +18,10 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
 
 pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let config = &cluster.config;
-    let probe = node.probe(config).await?;
+    let facts = node.facts(config).await?;
     let kind = config.runtime.kind;
-    let path = require(node, probe, kind.program, Role::Worker)?;
-    let kubelet = probe.version("kubelet").unwrap_or(Version::new(1, 20, 0));
+    let path = require(node, facts, kind.program, Role::Worker)?;
+    let kubelet = facts.version("kubelet").unwrap_or(Version::new(1, 20, 0));
     let refused = |error: RuntimeError| {
         let report = Report::new(format!("{}: {error}", node.host.name));
         match error.hint() {
@@ -29,11 +29,11 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
             None => report,
         }
     };
-    let files = files::files(config, probe, kubelet).map_err(refused)?;
+    let files = files::files(config, facts, kubelet).map_err(refused)?;
     // A runtime that came as a bare binary has no unit yet.
-    let unit = (!probe.units.contains(kind.service)).then(|| kind.unit(path));
-    let version = probe.version(kind.program).map(|version| version.to_string()).unwrap_or_default();
-    let links = runtimes::cni_links(&files::scope(config, probe, kubelet));
+    let unit = (!facts.units.contains(kind.service)).then(|| kind.unit(path));
+    let version = facts.version(kind.program).map(|version| version.to_string()).unwrap_or_default();
+    let links = runtimes::cni_links(&files::scope(config, facts, kubelet));
     let before = links.as_ref().map(|links| links.make.clone());
     Service {
         unit,

@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, paths};
 use crate::components;
 use crate::config::Component;
 use crate::events::Event;
+use crate::facts::Facts;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
@@ -71,7 +72,7 @@ async fn token_if_needed(cluster: &Cluster, workers: &[&Node]) -> Result<Option<
     let mut needed = false;
     for node in workers.iter().filter(|node| !cluster.run.has_failed(&node.host.name)) {
         // A node that cannot be asked fails by itself later.
-        needed |= node.probe(&cluster.config).await.is_ok_and(|probe| !probe.kubelet_joined);
+        needed |= node.facts(&cluster.config).await.is_ok_and(|facts| !has_joined(facts));
     }
     if !needed {
         return Ok(None);
@@ -81,6 +82,11 @@ async fn token_if_needed(cluster: &Cluster, workers: &[&Node]) -> Result<Option<
     let kubectl = cluster.kubectl().await?;
     kubectl.apply("make a bootstrap token", token.secret().to_string().as_bytes()).await?;
     Ok(Some(token))
+}
+
+/// The kubelet has a certificate that is still good.
+fn has_joined(facts: &Facts) -> bool {
+    facts.kubelet_client.as_ref().is_some_and(|certificate| certificate.not_after > Timestamp::now())
 }
 
 async fn revoke(cluster: &Cluster, token: &Token) -> Result<(), Report> {
@@ -100,7 +106,7 @@ pub async fn refresh(cluster: &Cluster, node: &Node) -> Result<(), Report> {
 
 async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<(), Report> {
     let config = &cluster.config;
-    let probe = node.probe(config).await?;
+    let facts = node.facts(config).await?;
     let version = kubernetes_version(cluster, node, "kubelet").await?;
     if let Some(master) = cluster.with_role(Role::Master).first() {
         let control = kubernetes_version(cluster, master, "kube-apiserver").await?;
@@ -108,8 +114,8 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
     }
     runtime::start(cluster, node).await?;
 
-    let scope = Scope { config, host: &node.host, version, probe };
-    let program = require(node, probe, "kubelet", Role::Worker)?;
+    let scope = Scope { config, host: &node.host, version, facts };
+    let program = require(node, facts, "kubelet", Role::Worker)?;
     let authority = cluster.pki()?.authority(AuthorityName::Cluster).pem.clone();
     let mut files = vec![
         RemoteFile::new(paths::pki("ca.crt"), authority),
@@ -121,7 +127,7 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
         files.push(RemoteFile::new(paths::pki("kubelet.crt"), leaf.certificate));
         files.push(RemoteFile::new(paths::pki("kubelet.key"), leaf.key.to_string()).secret());
     }
-    let token = token.filter(|_| !probe.kubelet_joined);
+    let token = token.filter(|_| !has_joined(facts));
     if let Some(token) = token {
         introduce(cluster, node, token).await?;
     }
@@ -142,7 +148,7 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
 
     let version = kubernetes_version(cluster, node, "kube-proxy").await?;
     let scope = Scope { version, ..scope };
-    let program = require(node, probe, "kube-proxy", Role::Worker)?;
+    let program = require(node, facts, "kube-proxy", Role::Worker)?;
     Service {
         unit: Some(unit::write(Component::KubeProxy, program, &scope)),
         files: vec![
@@ -313,6 +319,26 @@ mod tests {
         };
         assert_eq!(left("false"), format!("{users}COMMIT\n"));
         assert_eq!(left("true"), format!("{users}{plugins}COMMIT\n"), "there were some before");
+    }
+
+    #[test]
+    fn a_kubelet_whose_certificate_has_expired_is_to_join_again() {
+        use crate::pki::table::{Names, Subject, rows};
+        use crate::pki::{Certificate, Folder, folder::Reuse};
+        let folder = tempfile::tempdir().unwrap();
+        let begin = Timestamp::now() - jiff::SignedDuration::from_hours(24 * 400);
+        let pki = Folder::prepare(folder.path(), None, begin).unwrap();
+        let api = Names::default();
+        let subject = Subject { name: "w", ip: [127, 0, 0, 1].into(), leaves: &["kubelet"], api: &api };
+        let row = rows(&subject).remove(0);
+        let joined = |at| {
+            let leaf = pki.leaf(Some("w"), &row, Reuse::Never, at).unwrap();
+            let found = Certificate::parse("kubelet-client", leaf.certificate.as_bytes()).unwrap();
+            has_joined(&Facts { kubelet_client: Some(found), ..Facts::default() })
+        };
+        assert!(joined(Timestamp::now()));
+        assert!(!joined(begin), "a year is over");
+        assert!(!has_joined(&Facts::default()));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The kubelet's configuration file, and the kernel settings it insists on.
 
 use crate::cluster::flags::Scope;
-use crate::cluster::probe::Cgroup;
 use crate::cluster::{files::runtime, paths, yaml};
+use crate::facts::Cgroup;
 use crate::runtimes::Kubelet;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub fn config(scope: &Scope<'_>) -> String {
             "x509": { "clientCAFile": paths::pki("ca.crt") },
         },
         "authorization": { "mode": "Webhook" },
-        "cgroupDriver": runtime::cgroup_driver(config, scope.probe).as_str(),
+        "cgroupDriver": runtime::cgroup_driver(config, scope.facts).as_str(),
         "clusterDNS": [config.service.dns.to_string()],
         "clusterDomain": config.dns.domain,
         "makeIPTablesUtilChains": true,
@@ -45,14 +45,14 @@ pub fn config(scope: &Scope<'_>) -> String {
         set("tlsCertFile", json!(paths::pki("kubelet.crt")));
         set("tlsPrivateKeyFile", json!(paths::pki("kubelet.key")));
     }
-    if scope.probe.resolved {
+    if scope.facts.resolved {
         set("resolvConf", json!("/run/systemd/resolve/resolv.conf"));
     }
     if scope.version.minor >= 27 && config.runtime.kind.kubelet == Kubelet::Remote {
         set("containerRuntimeEndpoint", json!(config.runtime.endpoint));
     }
     // From 1.35 on a kubelet refuses cgroup v1 unless it is told not to; the field came with 1.31.
-    if scope.version.minor >= 31 && scope.probe.cgroup == Cgroup::V1 {
+    if scope.version.minor >= 31 && scope.facts.cgroup == Some(Cgroup::V1) {
         set("failCgroupV1", json!(false));
     }
     yaml::write(&file)

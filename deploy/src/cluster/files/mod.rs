@@ -1,4 +1,4 @@
-//! The content of every file that a component reads. Pure: config and probe in, text out.
+//! The content of every file that a component reads. Pure: config and facts in, text out.
 
 pub mod addons;
 pub mod bootstrap;

@@ -1,15 +1,15 @@
 //! The load balancer: nginx passing TCP on to the apiservers.
 
 use crate::cluster::flags::bracketed;
-use crate::cluster::probe::Probe;
 use crate::config::{Config, defaults::API_PORT};
+use crate::facts::Facts;
 use eggo_bundles::Role;
 
 /// A backend that does not accept a connection is left alone for a while; the connection
 /// goes to the next one at once.
-pub fn config(config: &Config, port: u16, probe: &Probe) -> String {
+pub fn config(config: &Config, port: u16, facts: &Facts) -> String {
     let mut text = String::from("# Written by eggo-install.\n");
-    if let Some(module) = &probe.stream_module {
+    if let Some(module) = &facts.stream_module {
         text.push_str(&format!("load_module {module};\n"));
     }
     text.push_str(

@@ -11,8 +11,8 @@ mod kubelet;
 mod scheduler;
 
 use super::paths;
-use super::probe::Probe;
 use crate::config::{Component, Config, Host, defaults};
+use crate::facts::Facts;
 use crate::version::Version;
 use eggo_bundles::Role;
 
@@ -23,7 +23,7 @@ pub struct Scope<'a> {
     pub host: &'a Host,
     /// Of the program that gets the flags.
     pub version: Version,
-    pub probe: &'a Probe,
+    pub facts: &'a Facts,
 }
 
 /// One line of a table.

@@ -3,7 +3,7 @@
 
 use crate::cluster::context::{Cluster, Node};
 use crate::events::Event;
-use crate::remote::{Command, KEPT, quote};
+use crate::remote::{COMMON, Command, KEPT, Script};
 use crate::store::{FORMER, STORE};
 use eggo_errors::Report;
 use std::collections::BTreeMap;
@@ -11,28 +11,12 @@ use std::collections::BTreeMap;
 /// Name, path and digest of each.
 pub(super) struct Former(pub(super) Vec<(String, String, String)>);
 
-/// `back PATH DIGEST`: what is kept may be of a version in between, so the digest decides. Content in the
-/// store has no mode of its own.
-const BACK: &str = r#"
-digest() { sha256sum < "$1" | cut -d' ' -f1; }
-back() {
-  if [ -f "$1" ] && [ "$(digest "$1")" = "$2" ]; then return 0; fi
-  for found in "$kept/previous$1" "$kept/original$1" "$store/$2"; do
-    if [ ! -f "$found" ] || [ "$(digest "$found")" != "$2" ]; then continue; fi
-    cp -a "$found" "$1.eggo-new"
-    if [ "$found" = "$store/$2" ]; then chmod 755 "$1.eggo-new"; fi
-    mv -f "$1.eggo-new" "$1"; echo "back $1"; return 0
-  done
-  echo "lost $1"
-}
-"#;
-
 impl Former {
     /// An upgrade that goes on where another was cut short finds new programs there already, and must
     /// still know the way back: the first note stays until the node is through.
     pub(super) async fn of(cluster: &Cluster, node: &Node) -> Result<Self, Report> {
-        let probe = node.probe(&cluster.config).await?;
-        let paths = probe.programs.values().map(|program| program.path.as_str());
+        let facts = node.facts(&cluster.config).await?;
+        let paths = facts.programs.values().map(|program| program.path.as_str());
         let output = node.remote.run(Command::sh("look at the programs", note(paths))).await?;
         let text = output.text();
         let digests: BTreeMap<&str, &str> = text
@@ -40,7 +24,7 @@ impl Former {
             .filter_map(|line| line.split_once("  "))
             .map(|(digest, path)| (path, digest))
             .collect();
-        let programs = probe.programs.iter().filter_map(|(name, program)| {
+        let programs = facts.programs.iter().filter_map(|(name, program)| {
             let digest = digests.get(program.path.as_str())?;
             Some((name.clone(), program.path.clone(), digest.to_string()))
         });
@@ -49,7 +33,7 @@ impl Former {
 
     /// The node is through, with the new programs or with its former ones.
     pub(super) async fn forget(node: &Node) -> Result<(), Report> {
-        node.remote.run(Command::sh("forget the former programs", format!("rm -f {FORMER}"))).await?;
+        node.remote.run(Command::argv("forget the former programs", ["rm", "-f", FORMER])).await?;
         Ok(())
     }
 
@@ -61,10 +45,11 @@ impl Former {
         node: &Node,
         stay: &[&str],
     ) -> Result<Vec<String>, Report> {
-        let mut script = format!("kept={KEPT}; store={STORE}\n{BACK}");
-        for (_, path, digest) in self.0.iter().filter(|(name, ..)| !stay.contains(&name.as_str())) {
-            script.push_str(&format!("back {} {digest}\n", quote(path)));
-        }
+        let going = self.0.iter().filter(|(name, ..)| !stay.contains(&name.as_str()));
+        let script = Script::new([include_str!("back.sh")])
+            .set("KEPT", KEPT)
+            .set("STORE", STORE)
+            .args(going.flat_map(|(_, path, digest)| [path, digest]));
         let output = node.remote.run(Command::sh("put the kept programs back", script)).await?;
         let text = output.text();
         let paths = |word: &str| -> Vec<String> {
@@ -77,15 +62,9 @@ impl Former {
     }
 }
 
-/// Shell that notes the programs' digests, if there is no note yet, and prints the note.
-fn note<'a>(paths: impl Iterator<Item = &'a str>) -> String {
-    let paths: Vec<String> = paths.map(quote).collect();
-    // Without a whole note there is no way back: a full disk ends the upgrade here.
-    format!(
-        "noted={FORMER}; if [ ! -e $noted ]; then umask 077; mkdir -p {KEPT}\n\
-         sha256sum /dev/null {} > $noted.new; mv -f $noted.new $noted; fi; cat $noted",
-        paths.join(" ")
-    )
+/// Notes the programs' digests, if there is no note yet, and prints the note.
+fn note<'a>(paths: impl Iterator<Item = &'a str>) -> Script {
+    Script::new([COMMON, include_str!("note.sh")]).set("NOTED", FORMER).args(paths)
 }
 
 #[cfg(test)]

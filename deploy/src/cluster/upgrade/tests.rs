@@ -38,14 +38,16 @@ install: {package-source: {type: bundle}}
 const PROGRAMS: [&str; 7] =
     ["etcd", "etcdctl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "coredns"];
 
+/// What every node answers.
+const UNAME: &str = "@@ uname\nLinux\nhost\n6.1\nx86_64\n";
+
 /// A master with data, on which all goes well.
 fn master_node(name: &str) -> Fake {
-    let programs: String =
-        PROGRAMS.iter().map(|name| format!("program {name} /usr/bin/{name} v1.21.0\n")).collect();
+    let programs: String = PROGRAMS.iter().map(|name| format!("{name} /usr/bin/{name} v1.21.0\n")).collect();
     let digests: String =
         PROGRAMS.iter().map(|name| format!("{}  /usr/bin/{name}\n", "a".repeat(64))).collect();
     Fake::new(name)
-        .on("look at the installed programs", &format!("{programs}etcd-data\n"))
+        .on("look at the node", &format!("{UNAME}@@ programs\n{programs}@@ etcd-data\nyes\n@@ end\n"))
         .on("look at the programs", &digests)
 }
 
@@ -95,7 +97,7 @@ async fn turn_of(master: Arc<Fake>) -> Report {
 }
 
 fn given_back(fake: &Fake) -> String {
-    fake.scripts().into_iter().find(|script| script.contains("back /")).unwrap()
+    fake.scripts().into_iter().find(|script| script.contains("do back \"$1\"")).unwrap()
 }
 
 #[tokio::test]
@@ -155,8 +157,10 @@ async fn a_node_that_is_only_the_load_balancer_has_its_turn() {
     let m = master_node("m")
         .on("take a snapshot of etcd", &Digest::of(b"data").hex())
         .on("fetch the snapshot", "data");
-    let lb =
-        Arc::new(Fake::new("lb").on("look at the installed programs", "program nginx /usr/sbin/nginx 1\n"));
+    let lb = Arc::new(
+        Fake::new("lb")
+            .on("look at the node", &format!("{UNAME}@@ programs\nnginx /usr/sbin/nginx 1\n@@ end\n")),
+    );
     let cluster = cluster(folder.path(), &deploy, &[Arc::new(m), lb.clone()]);
     run(&cluster, &Nothing, Version::new(1, 21, 0), Options::default()).await.unwrap();
     let story = lb.story();
