@@ -4,7 +4,7 @@
 use crate::config::{self, Config, Hook};
 use crate::events::Event;
 use crate::paths;
-use crate::remote::{Command, Host, quote};
+use crate::remote::{COMMON, Command, Host, Script};
 use crate::run::{Outcome, Run, Step};
 use crate::store::ROOT;
 use eggo_bundles::Role;
@@ -42,9 +42,7 @@ impl Hooks<'_> {
         Ok(())
     }
 
-    /// The script comes through standard input and runs as a file of its own, so that its first line
-    /// decides what it is written in; it and what it started are ended when its time is over.
-    fn command(&self, host: &config::Host, hook: &Hook, script: Vec<u8>) -> Command {
+    fn command(&self, host: &config::Host, hook: &Hook, content: Vec<u8>) -> Command {
         let role = if hook.role == Role::Worker { "worker" } else { hook.role.as_str() };
         let environment = [
             ("EGGO_CLUSTER_ID", self.config.cluster_id.clone()),
@@ -57,19 +55,12 @@ impl Hooks<'_> {
             ("EGGO_HOOK_TYPE", hook.schedule.to_string()),
             ("EGGO_OPERATOR", self.operator.to_string()),
         ];
-        let exports: String =
-            environment.iter().map(|(name, value)| format!("export {name}={}\n", quote(value))).collect();
-        let seconds = hook.timeout.as_secs().max(1);
-        // Not on /run, which may forbid execution. After a cleanup our folder goes again.
-        let text = format!(
-            "umask 077; mkdir -p {ROOT}; d=$(mktemp -d {ROOT}/hook.XXXXXX)\n\
-             trap 'rm -rf \"$d\"; rmdir {ROOT} 2>/dev/null || :' EXIT\n\
-             cat > \"$d/hook\"; chmod 0700 \"$d/hook\"; head -c 2 \"$d/hook\" | grep -q '#!' || sed -i '1i #!/bin/sh' \"$d/hook\"\n\
-             umask 022; cd /\n{exports}timeout -k 5 {seconds} \"$d/hook\" 2>&1 </dev/null || {{ s=$?\n\
-             [ $s -ne 124 ] || echo 'it took longer than {seconds} s' >&2; exit $s; }}\n"
-        );
-        Command::sh(format!("run the hook {}", hook.name), text)
-            .stdin(script)
+        let limit = hook.timeout.as_secs().max(1);
+        let script =
+            Script::new([COMMON, include_str!("hook.sh")]).set("ROOT", ROOT).set("LIMIT", limit.to_string());
+        let script = environment.into_iter().fold(script, |script, (name, value)| script.set(name, value));
+        Command::sh(format!("run the hook {}", hook.name), script)
+            .stdin(content)
             .timeout(hook.timeout + Duration::from_secs(30))
             .once()
     }

@@ -1,7 +1,7 @@
 //! Many items in one channel: a tar on the way, a list at its end, and a script that verifies what
-//! is listed and gives it its name. Without the list, whole to its last line, nothing is believed.
+//! is listed and gives it its name. Without the list, complete to its last line, nothing is trusted.
 
-use crate::remote::{Command, Output};
+use crate::remote::{Command, Output, Script};
 use crate::store::{INCOMING, STORE};
 use bytes::Bytes;
 use eggo_bundles::Digest;
@@ -71,26 +71,13 @@ fn header(name: &str, size: u64) -> Bytes {
     Bytes::copy_from_slice(header.as_bytes())
 }
 
-/// The receiving end on the node. GNU tar takes what a pipe holds at once instead of 10 KiB, which is half of its work
-/// (other tars do not look at its variable); of a write that fell short it does not say why, but the next one does. openssl
-/// uses what the processor has for sha256, which many a sha256sum does not.
+/// The receiving end on the node.
 pub(super) fn command(number: u64, pieces: mpsc::Receiver<Bytes>) -> Command {
-    let script = format!(
-        "umask 077; mkdir -p {STORE} {INCOMING}; cd {INCOMING}\n\
-         failed=; TAR_OPTIONS=-b128 tar -x -f - || {{ failed=1; head -c 65536 /dev/zero > full.{number} || :; rm -f full.{number}; }}\n\
-         [ \"$(tail -n 1 list.{number} 2>/dev/null)\" = {END} ] || exit 1\n\
-         names=$(while read -r name; do\n\
-           case $name in {END}) break ;; +*) name=${{name#+}}; cat \"$name.rest\" >> \"$name\"; rm -f \"$name.rest\" ;; esac\n\
-           echo \"$name\"\n\
-         done < list.{number})\n\
-         sum='sha256sum -b'; openssl dgst -sha256 -r /dev/null >/dev/null 2>&1 && sum='openssl dgst -sha256 -r'\n\
-         good=$($sum $names 2>/dev/null | while read -r digest name; do [ \"*$digest\" != \"$name\" ] || echo \"$digest\"; done)\n\
-         bad=$(for name in $names; do case \"$good\" in *$name*) ;; *) echo \"$name\" ;; esac; done)\n\
-         if [ -n \"$good\" ]; then mv -f $good {STORE}/; fi\n\
-         rm -f list.{number}; if [ -n \"$bad\" ]; then rm -f $bad; [ -z \"$failed\" ] || exit 1; fi\n\
-         [ -z \"$good\" ] || printf 'good %s\\n' $good\n\
-         echo verified"
-    );
+    let script = Script::new([include_str!("receive.sh")])
+        .set("NUMBER", number.to_string())
+        .set("STORE", STORE)
+        .set("INCOMING", INCOMING)
+        .set("END", END);
     let mut command = Command::sh("receive content", script).stream(pieces).unchecked();
     // The pace is the network's; a dead connection is noticed by itself.
     command.timeout = Duration::from_secs(24 * 3600);

@@ -67,8 +67,7 @@ pub trait Host: Send + Sync {
     /// The whole file, or `None` if there is none. For small files.
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, RemoteError>> {
         Box::pin(async move {
-            let path = quote(path);
-            let script = format!("[ -e {path} ] || exit 44; cat < {path}");
+            let script = Script::new([include_str!("read.sh")]).set("FILE", path);
             let output = self.run(Command::sh("read a file", script).unchecked().secret()).await?;
             match output.status {
                 44 => Ok(None),

@@ -5,7 +5,7 @@ use super::ending::{self, Commands, Ender};
 use super::{HostKeys, Jump, Login};
 use crate::config::HostKey;
 use crate::events::{Event, Sink};
-use crate::remote::{Command, Host, Output, RemoteError, Stdin, Who, quote};
+use crate::remote::{Command, Host, Output, RemoteError, Script, Stdin, Who, quote, words};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::fmt;
@@ -21,11 +21,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Linux takes at most 128 KiB in one argument; longer scripts go through a file.
 const LONGEST_SCRIPT: usize = 100_000;
-/// A login shell of a user often lacks the folders where root's programs lie.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// A shell that is ended by a signal forgets what it was to do on exit: remove its scratch files.
-const CUT: &str = "trap 'exit 1' HUP INT PIPE TERM";
+const BEGIN: &str = include_str!("begin.sh");
+const ROOT: &str = include_str!("root.sh");
+const STAGE: &str = include_str!("stage.sh");
+const STAGED: &str = include_str!("staged.sh");
+const AFTER_PASSWORD: &str = include_str!("after_password.sh");
+/// The line that [`AFTER_PASSWORD`] waits for.
+const LINE: &str = "--- begin ---";
 
 /// Where a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,11 +141,7 @@ impl SshHost {
             user: self.login.user.clone(),
             reason: reason.to_string(),
         };
-        let probe = "if [ \"$(id -u)\" = 0 ]; then echo root\n\
-                     elif ! command -v sudo >/dev/null; then echo none\n\
-                     elif sudo -n true 2>/dev/null; then echo free\nelse echo password; fi";
-        let command = format!("sh -c {}", quote(probe));
-        match self.ask(connection, command, Bytes::new()).await?.text().as_str() {
+        match self.ask(connection, words(["sh", "-c", ROOT]), Bytes::new()).await?.text().as_str() {
             "root" => return Ok(Root::IsLogin),
             "free" => return Ok(Root::Sudo),
             "password" => {}
@@ -183,16 +181,12 @@ impl SshHost {
     /// The command line for a script, and what must come first on its standard input. `mark` is for the environment.
     fn wrapped(&self, script: &str, root: Root, mark: Option<&str>) -> (String, Bytes) {
         let env = mark.map(|mark| format!("env {mark} ")).unwrap_or_default();
-        let script = format!("PATH={PATH} LC_ALL=C; export PATH LC_ALL; set -eu; {CUT}\n{script}");
+        let script = [BEGIN, script].concat();
         match (root, &self.login.sudo_password) {
             (Root::IsLogin, _) => (format!("exec {env}sh -c {}", quote(&script)), Bytes::new()),
             (Root::SudoWithPassword, Some(password)) => {
-                // sudo reads the password from the first line, or does not if it needs none: the
-                // script begins after the line that follows.
-                let line = "--- begin ---";
-                let script =
-                    format!("while IFS= read -r line; do [ \"$line\" != '{line}' ] || break; done\n{script}");
-                let head = format!("{}\n{line}\n", password.reveal());
+                let script = [AFTER_PASSWORD, &script].concat();
+                let head = format!("{}\n{LINE}\n", password.reveal());
                 (format!("exec sudo -k -S -p '' -- {env}sh -c {}", quote(&script)), head.into())
             }
             (Root::Sudo | Root::SudoWithPassword, _) => {
@@ -214,8 +208,8 @@ impl SshHost {
         let running = async {
             let (command, head) = if request.script.len() > LONGEST_SCRIPT {
                 let path = self.stage(&link, title, &request.script).await?;
-                let path = quote(&path);
-                self.wrapped(&format!("trap 'rm -f {path}' EXIT; . {path}"), root, Some(&mark))
+                let script = Script::new([STAGED]).set("FILE", path);
+                self.wrapped(&script.to_string(), root, Some(&mark))
             } else {
                 self.wrapped(&request.script, root, Some(&mark))
             };
@@ -242,16 +236,27 @@ impl SshHost {
 
     /// A script that is too long for a command line, as a file of the login user's.
     async fn stage(&self, link: &Link, title: &str, script: &str) -> Result<String, RemoteError> {
-        let command =
-            format!("exec sh -c {}", quote("umask 077; f=$(mktemp) && cat > \"$f\" && echo \"$f\""));
+        let command = words(["exec", "sh", "-c", STAGE]);
         let stdin = Stdin::Bytes(script.to_string().into());
         match link.connection.exec(command, Bytes::new(), stdin, None).await {
-            Ended::Done(output) if output.success() => Ok(output.text()),
+            Ended::Done(output) if output.success() => match output.text() {
+                path if is_path(&path) => Ok(path),
+                path => Err(RemoteError::answer(
+                    &self.target.name,
+                    title,
+                    format!("its `mktemp` prints {path:?}, which is no path"),
+                )),
+            },
             Ended::Done(output) => Err(RemoteError::failed(&self.target.name, title, &output, false)),
             Ended::Lost(reason) => Err(self.lost(title, reason)),
             Ended::TooMuch => Err(RemoteError::answer(&self.target.name, title, "it prints too much")),
         }
     }
+}
+
+/// The node chooses it, and it is about to be removed there.
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && !text.contains(char::is_control)
 }
 
 /// Why `sudo` did not do it. Once the password was wrong there is no other to give, which it also tells.
@@ -335,7 +340,32 @@ impl Host for SshHost {
 
 #[cfg(test)]
 mod tests {
-    use super::sudo_says;
+    use super::{STAGE, STAGED, is_path, sudo_says};
+    use crate::remote::Script;
+    use std::process::{Command, Output};
+
+    fn sh(script: &str) -> Output {
+        Command::new("sh").args(["-euc", script]).output().unwrap()
+    }
+
+    #[test]
+    fn a_staged_script_runs_once_and_its_file_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("it's $(touch x); 'a' file");
+        std::fs::write(&path, "trap 'echo bye' EXIT\necho \"$0\" hello\nfalse\necho not here\n").unwrap();
+        let path = path.display().to_string();
+        assert!(is_path(&path));
+        let output = sh(&Script::new([STAGED]).set("FILE", path).to_string());
+        assert_eq!(output.status.code(), Some(1), "set -e holds inside of it, too");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "sh hello\nbye\n");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "its own trap does not keep the file");
+        for odd in ["", "script", "-rf", "/tmp/a\n/etc/passwd"] {
+            assert!(!is_path(odd), "{odd:?}");
+        }
+        let path = String::from_utf8(sh(&format!("echo hello | {{ {STAGE} }}")).stdout).unwrap();
+        assert_eq!(std::fs::read_to_string(path.trim_end()).unwrap(), "hello\n");
+        std::fs::remove_file(path.trim_end()).unwrap();
+    }
 
     #[test]
     fn sudo_is_quoted_unless_it_speaks_of_passwords() {
