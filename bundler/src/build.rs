@@ -18,6 +18,8 @@ pub struct Options {
     /// `None`: those of the manifest.
     pub archs: Option<Vec<Arch>>,
     pub lock: LockMode,
+    /// Repositories that may have lost their signature, or be older than in the lock.
+    pub accepted: Vec<String>,
     /// `None`: `NAME-VERSION.tar.gz` here.
     pub out: Option<PathBuf>,
     /// The parent of the delta to build.
@@ -62,7 +64,7 @@ async fn once(options: &Options, mode: LockMode, tools: Tools<'_>) -> Result<Bui
     let out = options.out.clone().unwrap_or_else(|| default_out(&manifest));
     check_place(&out).map_err(|source| WriteError::Output { path: out.clone(), source })?;
 
-    let decided = resolve::lock(&manifest, &archs, mode, tools).await?;
+    let decided = resolve::lock(&manifest, &archs, mode, &options.accepted, tools).await?;
     let lock = decided.lock.clone().only(&archs);
     let sources = fetch(&manifest, &lock, tools).await?;
     let Planned { index, generated } = index(&lock, &sources.signers)?;

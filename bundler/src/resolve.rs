@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::lock::{self, Lock};
 use crate::manifest::{Checksums, From, Manifest};
+use crate::packages::history::History;
 use crate::{Tools, files, images, packages, wanted};
 use eggo_bundles::{Arch, Kind};
 
@@ -33,11 +34,13 @@ pub enum Origin {
     Made,
 }
 
-/// The lock for `manifest`, with at least `archs` in it.
+/// The lock for `manifest`, with at least `archs` in it. `accepted` are the repositories that may have lost their
+/// signature, or be older than in the lock.
 pub async fn lock(
     manifest: &Manifest,
     archs: &[Arch],
     mode: LockMode,
+    accepted: &[String],
     tools: Tools<'_>,
 ) -> Result<Decided, Error> {
     let file = manifest.lock_file();
@@ -68,7 +71,8 @@ pub async fn lock(
     if mode != LockMode::DryRun {
         Lock::check_place(&file)?;
     }
-    let lock = decide(manifest, archs, tools).await?;
+    let history = History::new(before.as_ref(), accepted);
+    let lock = decide(manifest, archs, &history, tools).await?;
     if mode != LockMode::DryRun {
         lock.save(&file)?;
     }
@@ -95,8 +99,14 @@ fn with_pinned(archs: &[Arch], manifest: &Manifest, before: Option<&Lock>) -> Ve
 }
 
 /// Asks every room what the manifest's words lead to.
-async fn decide(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result<Lock, Error> {
-    let packages::decide::Locked { packages, baselines, .. } = packages::lock(manifest, archs, tools).await?;
+async fn decide(
+    manifest: &Manifest,
+    archs: &[Arch],
+    history: &History,
+    tools: Tools<'_>,
+) -> Result<Lock, Error> {
+    let packages::decide::Locked { packages, baselines, repos, .. } =
+        packages::lock(manifest, archs, history, tools).await?;
     let locked_files = files::lock(manifest, archs, tools).await?;
     let (addons, mut wanted_images) = wanted::addons(manifest, tools).await?;
     wanted_images.extend(wanted::named(manifest, archs)?);
@@ -112,6 +122,7 @@ async fn decide(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result
         archs: archs.to_vec(),
         asked: lock::asked(manifest),
         baselines,
+        repos,
         packages,
         binaries,
         files,

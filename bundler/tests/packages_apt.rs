@@ -5,7 +5,7 @@ use eggo_bundle::Tools;
 use eggo_bundle::cache::Cache;
 use eggo_bundle::http::{Http, Options};
 use eggo_bundle::manifest::Manifest;
-use eggo_bundle::packages;
+use eggo_bundle::packages::{self, history::History};
 use eggo_bundles::Arch;
 use eggo_bundles::progress::Silent;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ fn ours(
     let manifest = Manifest::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();
     let http = Http::new(Options::default()).unwrap();
     let tools = Tools { http: &http, cache, progress: &Silent };
-    let locked = runtime.block_on(packages::lock(&manifest, &[arch], tools));
+    let locked = runtime.block_on(packages::lock(&manifest, &[arch], &History::default(), tools));
     let locked = locked.map_err(|error| eggo_terminal::Report::from(error).to_string())?;
     Ok(locked
         .packages

@@ -4,9 +4,9 @@
 use eggo_bundle::Tools;
 use eggo_bundle::cache::Cache;
 use eggo_bundle::http::{Http, Options};
-use eggo_bundle::lock::LockedPackage;
+use eggo_bundle::lock::{Lock, LockedPackage};
 use eggo_bundle::manifest::Manifest;
-use eggo_bundle::packages::{self, decide::Locked, proof};
+use eggo_bundle::packages::{self, decide::Locked, history::History, proof};
 use eggo_bundles::progress::Silent;
 use eggo_bundles::{Arch, Digest};
 use eggo_terminal::Report;
@@ -147,12 +147,13 @@ fn compress(form: &str, bytes: &[u8]) -> Vec<u8> {
 struct Asked {
     cache: tempfile::TempDir,
     repo: String,
+    history: History,
 }
 
 fn ask(urls: &[String], more: &str) -> Asked {
     let urls: Vec<String> = urls.iter().map(|url| format!("\"{url}\"")).collect();
     let repo = format!("{{name: local, type: deb, url: [{}], {more}}}", urls.join(", "));
-    Asked { cache: tempfile::tempdir().unwrap(), repo }
+    Asked { cache: tempfile::tempdir().unwrap(), repo, history: History::default() }
 }
 
 impl Asked {
@@ -166,7 +167,7 @@ impl Asked {
         let cache = Cache::open(self.cache.path()).unwrap();
         let tools = Tools { http: &http, cache: &cache, progress: &Silent };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let locked = runtime.block_on(packages::lock(&manifest, &Arch::ALL, tools));
+        let locked = runtime.block_on(packages::lock(&manifest, &Arch::ALL, &self.history, tools));
         locked.map_err(|error| Report::from(error).to_string())
     }
 }
@@ -279,6 +280,59 @@ fn signatures_that_do_not_count_are_refused() {
 }
 
 #[test]
+fn a_suite_that_goes_back_in_time_or_loses_its_signature_is_refused() {
+    if !has("gpg") {
+        return;
+    }
+    let repo = Repo::new();
+    let publish = |day: u8| {
+        let release = repo.packages("dists/stable", ".xz", PACKAGES);
+        let release = format!("Date: Sat, {day} Jun 2023 08:53:33 UTC\n{release}");
+        repo.write("dists/stable/InRelease", keys().clearsign("good", &release, &[]));
+        release
+    };
+    publish(10);
+    let locked = signed(&repo, "good").lock().unwrap();
+    assert_eq!(locked.repos.len(), 1, "one for both archs");
+    let seen = &locked.repos[0];
+    assert_eq!((seen.date.as_deref(), seen.suite.as_deref()), (Some("2023-06-10T08:53:33Z"), Some("stable")));
+    assert_eq!((&seen.key, seen.arch), (&locked.packages[0].key, None));
+    let after = |mut asked: Asked, accepted: &[&str]| {
+        let lock = Lock { repos: locked.repos.clone(), ..empty_lock() };
+        asked.history =
+            History::new(Some(&lock), &accepted.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+        asked
+    };
+    after(signed(&repo, "good"), &[]).lock().unwrap();
+    let release = publish(9);
+    let words = [
+        "is older than before",
+        "in the lock: of 2023-06-10",
+        "found: of 2023-06-09",
+        "`--accept-repo local`",
+    ];
+    refused(&after(signed(&repo, "good"), &[]), &words);
+    after(signed(&repo, "good"), &["local"]).lock().unwrap();
+    // Another place is another repository.
+    let elsewhere = Repo::new();
+    let of_elsewhere = elsewhere.packages("dists/stable", ".xz", PACKAGES);
+    elsewhere.write("dists/stable/InRelease", keys().clearsign("good", &of_elsewhere, &[]));
+    after(signed(&elsewhere, "good"), &[]).lock().unwrap();
+
+    // Where unsigned metadata is allowed, too, a signature that was there is missed.
+    fs::remove_file(repo.path("dists/stable/InRelease")).unwrap();
+    repo.write("dists/stable/Release", release.replace(" 9 Jun", " 11 Jun"));
+    let unsigned = || ask(&[repo.url()], &format!("{STABLE}, allow-unsigned: true"));
+    refused(&after(unsigned(), &[]), &["is no longer signed", &locked.packages[0].key.clone().unwrap()]);
+    after(unsigned(), &["local"]).lock().unwrap();
+}
+
+fn empty_lock() -> Lock {
+    let text = "lock = 1\nname = \"x\"\nversion = \"1\"\narchs = []\nasked = []\n";
+    Lock::parse(Path::new("x.lock"), text).unwrap()
+}
+
+#[test]
 fn an_unsigned_repository_needs_the_manifests_word() {
     let repo = Repo::new();
     let release = repo.packages("dists/stable", ".xz", PACKAGES);
@@ -358,6 +412,7 @@ fn an_arch_may_live_on_another_server() {
     }
     let of = |more: &dyn Fn(&str) -> String| Asked {
         cache: tempfile::tempdir().unwrap(),
+        history: History::default(),
         repo: servers
             .each_ref()
             .map(|(arch, repo)| {

@@ -37,7 +37,7 @@ fn compare(arch: Arch, repo: &str) {
     });
     let mut world = World::new(
         metadata,
-        vec![Repository { name: repo.into(), roots: vec![], signer: None, filelists: None }],
+        vec![Repository { name: repo.into(), roots: vec![], seen: Default::default(), filelists: None }],
         Weak::Ignore,
         &[],
         HashSet::new(),

@@ -5,7 +5,7 @@ use eggo_bundle::cache::Cache;
 use eggo_bundle::http::{Http, Options};
 use eggo_bundle::lock::LockedPackage;
 use eggo_bundle::manifest::Manifest;
-use eggo_bundle::packages;
+use eggo_bundle::packages::{self, history::History};
 use eggo_bundles::progress::Silent;
 use eggo_bundles::{Arch, Digest};
 use eggo_terminal::Report;
@@ -94,7 +94,8 @@ fn manifest(root: &Path, repos: &[&str], packages: &str, baseline: &str) -> Mani
 }
 
 fn lock_all(manifest: &Manifest) -> Result<Vec<LockedPackage>, Report> {
-    let locked = with_tools(async |tools| packages::lock(manifest, &[Arch::Amd64], tools).await);
+    let locked =
+        with_tools(async |tools| packages::lock(manifest, &[Arch::Amd64], &History::default(), tools).await);
     locked.map(|locked| locked.packages).map_err(Report::from)
 }
 

@@ -201,6 +201,78 @@ fn signed_metadata_vouches_for_unsigned_packages() {
     refused(world.bundle(GOOD), &["repomd.xml"]);
 }
 
+/// On the way to us anyone can answer 404 for the signature, or serve what was signed last month.
+#[test]
+fn metadata_that_lost_its_signature_or_is_older_than_in_the_lock_is_refused() {
+    if !tools_are_here() {
+        return;
+    }
+    let world = World::new();
+    let lock = |more: &[&str]| {
+        let ran = world.program(&[&["lock", "-m", "m.yaml"], more].concat());
+        (ran.status.code(), String::from_utf8(ran.stderr).unwrap())
+    };
+    world.sign_packages("good");
+    let publish = |revision: &str| {
+        world
+            .run("createrepo_c", &["--quiet", "--revision", revision, "--set-timestamp-to-revision", "repo"]);
+        world.sign_metadata("good");
+    };
+    let [old, new, kept] = [1_700_000_000, 1_760_000_000, 0].map(|time: u64| time.to_string());
+    publish(&old);
+    fs::rename(world.path("repo/repodata"), world.path(&kept)).unwrap();
+    publish(&new);
+    world.bundle(GOOD).unwrap();
+    let locked = fs::read_to_string(world.path("m.lock")).unwrap();
+    let key = world.fingerprint("good");
+    for line in [format!("key = \"{key}\""), format!("revision = \"{new}\"")] {
+        assert!(locked.to_lowercase().contains(&line), "{line}: {locked}");
+    }
+    assert!(locked.contains("date = \"2025-10-09T08:53:20Z\""), "{locked}");
+    assert_eq!(lock(&[]).0, Some(0));
+
+    // Replayed: signed by the right key, a while ago.
+    fs::rename(world.path("repo/repodata"), world.path("newest")).unwrap();
+    fs::rename(world.path(&kept), world.path("repo/repodata")).unwrap();
+    let (code, told) = lock(&[]);
+    assert_eq!(code, Some(1), "{told}");
+    for word in ["repo `local`: its metadata is older than before", &old, &new, "`--accept-repo local`"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert_eq!(fs::read_to_string(world.path("m.lock")).unwrap(), locked);
+    // A build that has to lock again is no way around.
+    let manifest = fs::read_to_string(world.path("m.yaml")).unwrap();
+    replace(&world.path("m.yaml"), "[app]", "[app, bash]");
+    let build = ["build", "-m", "m.yaml", "--key", "key", "-o", "out.tar.gz"];
+    assert_eq!(world.program(&build).status.code(), Some(1));
+    fs::write(world.path("m.yaml"), &manifest).unwrap();
+    let (code, told) = lock(&["--accept-repo", "local"]);
+    assert!(code == Some(0) && told.contains("older than before, which you accepted"), "{told}");
+    // What was accepted is what counts from now on.
+    assert_eq!(lock(&[]).0, Some(0));
+
+    // Stripped.
+    fs::remove_file(world.path("repo/repodata/repomd.xml.asc")).unwrap();
+    fs::remove_dir_all(world.path(".cache")).unwrap();
+    let (code, told) = lock(&[]);
+    assert_eq!(code, Some(1), "{told}");
+    for word in ["its metadata is no longer signed", &key, "`--accept-repo local`"] {
+        assert!(told.to_lowercase().contains(word), "{word}: {told}");
+    }
+    let (code, told) = lock(&["--accept-repo", "other"]);
+    assert_eq!(code, Some(1), "{told}");
+    fs::write(world.path("m.yaml"), manifest.replace(GOOD, ", gpgkey: good.asc, repo-gpgcheck: false"))
+        .unwrap();
+    assert_eq!(lock(&[]).0, Some(0));
+    refused(world.bundle(", gpgkey: good.asc, repo-gpgcheck: true"), &["`repomd.xml` is not signed"]);
+    // Seen for the first time it is said.
+    world.bundle(GOOD).unwrap();
+    fs::remove_file(world.path("m.lock")).unwrap();
+    let (_, told) = lock(&[]);
+    assert!(told.contains("repo `local` signs its packages, but not its metadata"), "{told}");
+    assert!(!lock(&[]).1.contains("signs its packages"));
+}
+
 #[test]
 fn each_format_is_checked_against_its_own_baseline() {
     if !tools_are_here() {

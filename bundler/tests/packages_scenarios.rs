@@ -214,8 +214,12 @@ fn run_rpm(file: &Path) -> Result<(), String> {
     metadata.adopt(0, Metadata::parse(xml.as_bytes()).unwrap(), |_, _, _| true);
     let installed: HashSet<u32> = (0..known.len() as u32).collect();
     let weak = if scenario.recommends { rpm::Weak::Follow } else { rpm::Weak::Ignore };
-    let repository =
-        Repository { name: "everything".into(), roots: Vec::new(), signer: None, filelists: None };
+    let repository = Repository {
+        name: "everything".into(),
+        roots: Vec::new(),
+        seen: Default::default(),
+        filelists: None,
+    };
     let world = rpm::World::new(metadata, vec![repository], weak, &[], installed);
     let needs = scenario.install.iter().map(|request| {
         let (name, limit) = limit(request);

@@ -1,10 +1,11 @@
 //! The manifests that come with the program: all can be read, those of Debian lock here, and
 //! each names the source that cannot be reached.
 
+use eggo_bundle::Tools;
 use eggo_bundle::cache::Cache;
 use eggo_bundle::http::{Http, Options};
 use eggo_bundle::manifest::{Manifest, RepoSource};
-use eggo_bundle::{Tools, packages};
+use eggo_bundle::packages::{self, history::History};
 use eggo_bundles::Arch;
 use eggo_bundles::progress::Silent;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ fn packages_of_the_debian_manifests_lock_for_both_archs() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for manifest in debian {
         let file = manifest.file.display();
-        let locked = match runtime.block_on(packages::lock(&manifest, &Arch::ALL, tools)) {
+        let locked = match runtime.block_on(packages::lock(&manifest, &Arch::ALL, &History::default(), tools))
+        {
             Ok(locked) => locked.packages,
             Err(error) => {
                 let told = eggo_terminal::Report::from(error).to_string();

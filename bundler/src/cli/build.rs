@@ -1,6 +1,6 @@
 use super::diff;
 use super::keys::SealArgs;
-use super::lock::{ManifestArgs, tell};
+use super::lock::{AcceptArgs, ManifestArgs, tell};
 use super::network::NetworkArgs;
 use super::open::TrustArgs;
 use crate::Tools;
@@ -33,6 +33,8 @@ pub struct Args {
     /// Change nothing in the lock, and fail if it is missing or stale.
     #[arg(long)]
     locked: bool,
+    #[command(flatten)]
+    accept: AcceptArgs,
     /// Write a delta that carries only what this bundle lacks.
     #[arg(long, value_name = "BUNDLE")]
     base: Option<PathBuf>,
@@ -58,6 +60,7 @@ pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
         archs: args.manifest.archs(),
         manifest: args.manifest.manifest,
         lock: if args.locked { LockMode::Locked } else { LockMode::Reuse },
+        accepted: args.accept.repos,
         out: args.output,
         base,
         created: args.seal.created,

@@ -30,6 +30,14 @@ impl ManifestArgs {
     }
 }
 
+/// What a lock that is made again may accept.
+#[derive(Debug, clap::Args)]
+pub struct AcceptArgs {
+    /// Accept that this repository lost its signature, or is older than in the lock; may be repeated.
+    #[arg(long = "accept-repo", value_name = "NAME")]
+    pub repos: Vec<String>,
+}
+
 /// Decide on exact versions, urls and digests, and record them beside the manifest
 ///
 /// Shows what changed since the last lock, line by line.
@@ -37,7 +45,10 @@ impl ManifestArgs {
 #[command(after_help = "\
 Examples:
   eggo-bundle lock -m k8s.yaml            writes k8s.lock
-  eggo-bundle lock -m k8s.yaml --dry-run  only shows what would change")]
+  eggo-bundle lock -m k8s.yaml --dry-run  only shows what would change
+
+A repository that lost its signature, or whose metadata is older than in the lock, is refused:
+someone on the way may have changed it. `--accept-repo NAME` takes it nevertheless.")]
 pub struct Args {
     #[command(flatten)]
     manifest: ManifestArgs,
@@ -47,6 +58,8 @@ pub struct Args {
     /// Write nothing; fail if the lock is missing or stale.
     #[arg(long, conflicts_with = "dry_run")]
     locked: bool,
+    #[command(flatten)]
+    accept: AcceptArgs,
     #[command(flatten)]
     format: FormatArgs,
     #[command(flatten)]
@@ -63,7 +76,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
         (_, true) => LockMode::Locked,
         _ => LockMode::Update,
     };
-    let decided = super::block_on(resolve::lock(&manifest, &archs, mode, tools))??;
+    let decided = super::block_on(resolve::lock(&manifest, &archs, mode, &args.accept.repos, tools))??;
     if mode == LockMode::Locked {
         watch.note(&format!("`{}` is fresh", manifest.lock_file().display()));
         return Ok(());

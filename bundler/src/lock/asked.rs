@@ -84,6 +84,9 @@ fn repo(manifest: &Manifest, repo: &Repo) -> String {
     if repo.allow_unsigned {
         line.push_str(" unsigned");
     }
+    if let Some(check) = repo.repo_gpgcheck {
+        line.push_str(&format!(" repo-gpgcheck {check}"));
+    }
     if !repo.check_valid_until {
         line.push_str(" check-valid-until false");
     }

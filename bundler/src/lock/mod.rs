@@ -34,6 +34,8 @@ pub struct Lock {
     pub asked: Vec<String>,
     #[serde(default, rename = "baseline", skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<Baseline>,
+    #[serde(default, rename = "repo", skip_serializing_if = "Vec::is_empty")]
+    pub repos: Vec<LockedRepo>,
     #[serde(default, rename = "package", skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<LockedPackage>,
     #[serde(default, rename = "binary", skip_serializing_if = "Vec::is_empty")]
@@ -44,6 +46,29 @@ pub struct Lock {
     pub images: Vec<LockedImage>,
     #[serde(default, rename = "addon", skip_serializing_if = "Vec::is_empty")]
     pub addons: Vec<LockedAddon>,
+}
+
+/// A repository's metadata, as it was when the lock was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LockedRepo {
+    pub name: String,
+    /// As the manifest names the place: its first url, mirror list or metalink.
+    pub url: String,
+    /// Of a deb repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// Absent where the metadata is the same for every arch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arch: Option<Arch>,
+    /// Fingerprint of the key that signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// When it was made: `2026-11-18T18:42:00Z`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
 }
 
 /// A .deb or .rpm for the nodes of one arch.
@@ -274,6 +299,7 @@ impl Lock {
     pub fn only(mut self, archs: &[Arch]) -> Self {
         self.archs.retain(|arch| archs.contains(arch));
         self.baselines.retain(|baseline| archs.contains(&baseline.arch));
+        self.repos.retain(|repo| repo.arch.is_none_or(|arch| archs.contains(&arch)));
         self.packages.retain(|package| archs.contains(&package.arch));
         self.binaries.retain(|file| archs.contains(&file.arch));
         self.files.retain(|file| archs.contains(&file.arch));
@@ -290,6 +316,8 @@ impl Lock {
     pub fn sort(&mut self) {
         self.archs.sort();
         self.baselines.sort_by_key(|baseline| (baseline.arch, baseline.format));
+        self.repos
+            .sort_by(|a, b| (&a.name, &a.url, &a.suite, a.arch).cmp(&(&b.name, &b.url, &b.suite, b.arch)));
         self.packages.sort_by(|a, b| (&a.name, a.arch, &a.version).cmp(&(&b.name, b.arch, &b.version)));
         for files in [&mut self.binaries, &mut self.files] {
             files.sort_by(|a, b| (&a.name, a.kind, a.arch).cmp(&(&b.name, b.kind, b.arch)));

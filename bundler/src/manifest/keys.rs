@@ -97,6 +97,13 @@ pub(super) const RPM: &[Key] = &[
         None,
         "Files (relative to the manifest) or urls of the keys that may sign it",
     ),
+    key(
+        "repo-gpgcheck",
+        Shape::Boolean,
+        None,
+        "Whether its metadata must be signed, too, and not only its packages; else it must be if it was when the lock \
+         was made before",
+    ),
     EXCLUDE,
     ALLOW_UNSIGNED,
     CA,

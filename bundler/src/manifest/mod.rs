@@ -49,6 +49,8 @@ pub struct Repo {
     pub allow_unsigned: bool,
     /// Metadata whose last day is over is refused; only deb repositories have one.
     pub check_valid_until: bool,
+    /// Whether rpm metadata must be signed itself; not said: if it was when the lock was made before.
+    pub repo_gpgcheck: Option<bool>,
     /// Package names, with `*`, that are not to be taken from here.
     pub exclude: Vec<String>,
     /// The archs that it serves; empty: whatever its metadata lists.

@@ -6,7 +6,7 @@ use super::provider::{Need, PackageId, Provider};
 use super::solver::{self, Chosen, Request, Requirer, Solution, Unsolvable};
 use super::version::Relation;
 use crate::http;
-use crate::lock::LockedPackage;
+use crate::lock::{LockedPackage, LockedRepo};
 use crate::manifest::{self, Manifest, PackageRequest};
 use eggo_bundles::index::{Baseline, PackageFormat};
 use eggo_bundles::{Arch, Digest};
@@ -44,6 +44,7 @@ pub struct File {
 pub struct Locked {
     pub packages: Vec<LockedPackage>,
     pub baselines: Vec<Baseline>,
+    pub repos: Vec<LockedRepo>,
     /// With [`Scope::Known`]: what was asked for and is not known here, with who asked.
     pub unknown: BTreeSet<(String, String)>,
     /// What each of those was probably meant to be.
@@ -54,6 +55,7 @@ impl Locked {
     pub fn extend(&mut self, other: Locked) {
         self.packages.extend(other.packages);
         self.baselines.extend(other.baselines);
+        self.repos.extend(other.repos);
         self.unknown.extend(other.unknown);
         self.near.extend(other.near);
     }
@@ -96,7 +98,7 @@ pub fn decide(
     let near =
         unknown.iter().filter_map(|(name, _)| Some((name.clone(), catalog.nearest(name)?.to_string())));
     let near = near.collect();
-    Ok(Locked { packages, baselines, unknown, near })
+    Ok(Locked { packages, baselines, unknown, near, ..Locked::default() })
 }
 
 /// Decides for every arch on a thread of its own: they share nothing.

@@ -6,6 +6,7 @@
 pub mod baseline;
 pub mod deb;
 pub mod decide;
+pub mod history;
 pub mod openpgp;
 mod pattern;
 pub mod proof;
@@ -23,6 +24,7 @@ use baseline::{BadBaseline, Installed};
 use decide::{Locked, Scope};
 use eggo_bundles::Arch;
 use eggo_terminal::Explain;
+use history::History;
 use std::io;
 use std::path::PathBuf;
 
@@ -71,7 +73,14 @@ impl Explain for Error {
 }
 
 /// Resolves every package that the manifest asks for, for each of `archs`.
-pub async fn lock(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Result<Locked, Error> {
+///
+/// `history` is what the lock that there was before knows of the repositories.
+pub async fn lock(
+    manifest: &Manifest,
+    archs: &[Arch],
+    history: &History,
+    tools: Tools<'_>,
+) -> Result<Locked, Error> {
     if manifest.packages.is_empty() {
         return Ok(Locked::default());
     }
@@ -81,10 +90,10 @@ pub async fn lock(manifest: &Manifest, archs: &[Arch], tools: Tools<'_>) -> Resu
     let scope = if has_deb && has_rpm { Scope::Known } else { Scope::All };
     let mut formats = Vec::new();
     if has_deb {
-        formats.push(deb::lock(manifest, archs, scope, &deb::system::System::default(), tools).await?);
+        formats.push(deb::lock(manifest, archs, scope, history, tools).await?);
     }
     if has_rpm {
-        formats.push(rpm::lock(manifest, archs, scope, tools).await?);
+        formats.push(rpm::lock(manifest, archs, scope, history, tools).await?);
     }
     let nowhere = formats.iter().map(|locked| locked.unknown.clone()).reduce(|l, r| &l & &r);
     if let Some((name, asked_by)) = nowhere.unwrap_or_default().pop_first() {

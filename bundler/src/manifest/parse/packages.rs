@@ -14,12 +14,19 @@ impl Context<'_> {
         let archs = archs(fields);
         let allow_unsigned = fields.boolean("allow-unsigned").unwrap_or(false);
         let mut check_valid_until = true;
+        let mut repo_gpgcheck = None;
         let (source, keys) = match fields.required("type").as_deref() {
             Some("deb") => {
                 check_valid_until = fields.boolean("check-valid-until").unwrap_or(true);
                 self.deb(fields)
             }
-            Some("rpm") => self.rpm(fields),
+            Some("rpm") => {
+                repo_gpgcheck = fields.boolean("repo-gpgcheck");
+                if repo_gpgcheck == Some(true) && allow_unsigned {
+                    self.exclude(fields, "repo-gpgcheck", &["allow-unsigned"]);
+                }
+                self.rpm(fields)
+            }
             unknown => {
                 if let (Some(other), Some(node)) = (unknown, fields.node("type")) {
                     self.reader.at(node, format!("repo type `{other}` is unknown (known: deb, rpm)"));
@@ -32,7 +39,19 @@ impl Context<'_> {
             }
         };
         let (line, tls) = (node.line, self.tls(fields));
-        Some(Repo { name: name?, line, source, keys, allow_unsigned, check_valid_until, exclude, archs, tls })
+        let name = name?;
+        Some(Repo {
+            name,
+            line,
+            source,
+            keys,
+            allow_unsigned,
+            check_valid_until,
+            repo_gpgcheck,
+            exclude,
+            archs,
+            tls,
+        })
     }
 
     fn deb(&self, fields: &Fields<'_>) -> (RepoSource, Vec<String>) {

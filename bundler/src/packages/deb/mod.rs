@@ -11,6 +11,7 @@ pub mod world;
 
 use super::baseline::Installed;
 use super::decide::{self, Locked, Scope};
+use super::history::History;
 use super::solver::{self, Request, Unsolvable};
 use super::version::Relation;
 use super::{Error, read_baseline};
@@ -19,7 +20,7 @@ use crate::manifest::{self, Constraint, Manifest, RepoSource};
 use eggo_bundles::content::deb::Deb;
 use eggo_bundles::index::Baseline;
 use eggo_bundles::{Arch, Digest};
-use repository::Repo;
+use repository::{Loaded, Repo};
 use sources::{SignedBy, Source};
 use std::collections::BTreeSet;
 use system::System;
@@ -30,19 +31,22 @@ pub async fn lock(
     manifest: &Manifest,
     archs: &[Arch],
     scope: Scope,
-    system: &System,
+    history: &History,
     tools: Tools<'_>,
 ) -> Result<Locked, Error> {
+    let system = &System::default();
     let repos = repos(manifest, system)?;
-    let loaded = repository::load(&repos, archs, system, tools).await?;
+    let Loaded { indexes: loaded, seen } = repository::load(&repos, archs, system, history, tools).await?;
     let mut baselines = Vec::new();
     for arch in archs {
         baselines.push(read_baseline(manifest, *arch)?);
     }
     let worlds = loaded.iter().zip(&baselines).collect();
-    decide::each_arch(worlds, |((arch, indexes), baseline)| {
+    let mut locked = decide::each_arch(worlds, |((arch, indexes), baseline)| {
         decide_arch(manifest, *arch, scope, indexes, baseline.as_deref())
-    })
+    })?;
+    locked.repos = seen;
+    Ok(locked)
 }
 
 fn decide_arch(

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 #[derive(Debug, Clone)]
 pub struct Release {
+    /// When it was made, in Unix seconds; `None` also for one that cannot be read.
+    pub date: Option<i64>,
     /// Unix seconds.
     pub valid_until: Option<i64>,
     pub by_hash: bool,
@@ -43,6 +45,7 @@ pub enum BadRelease {
 impl Release {
     pub fn parse(text: &str) -> Result<Self, BadRelease> {
         let mut release = Self {
+            date: None,
             valid_until: None,
             by_hash: false,
             priority: Priority::Normal,
@@ -65,6 +68,7 @@ impl Release {
             let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
             in_sha256 = name == "sha256";
             match name.as_str() {
+                "date" => release.date = parse_date(value).ok(),
                 "valid-until" => release.valid_until = Some(parse_date(value)?),
                 "acquire-by-hash" => release.by_hash = value == "yes",
                 "notautomatic" => not_automatic = value == "yes",
@@ -147,13 +151,13 @@ mod tests {
     #[test]
     fn reads_what_matters() {
         let text = format!(
-            "Origin: Debian\nValid-Until: Sat, 17 Jun 2023 08:53:33 UTC\nAcquire-By-Hash: yes\n\
+            "Origin: Debian\nDate: Sat, 10 Jun 2023 08:53:33 UTC\nValid-Until: Sat, 17 Jun 2023 08:53:33 UTC\nAcquire-By-Hash: yes\n\
              NotAutomatic: yes\nButAutomaticUpgrades: yes\nArchitectures: all amd64 arm64\n\
              No-Support-for-Architecture-all: Packages\nMD5Sum:\n 00 1 x\nSHA256:\n \
              {DIGEST} 3 main/binary-amd64/Packages\n {DIGEST} 4 main/binary-amd64/Packages.xz\n"
         );
         let release = Release::parse(&text).unwrap();
-        assert_eq!(release.valid_until, Some(1_686_992_013));
+        assert_eq!((release.date, release.valid_until), (Some(1_686_387_213), Some(1_686_992_013)));
         assert!(release.by_hash && !release.separate_all);
         assert_eq!(release.priority, Priority::OnlyUpgrades);
         assert_eq!(release.packages("main/binary-amd64/").unwrap().path, "main/binary-amd64/Packages.xz");

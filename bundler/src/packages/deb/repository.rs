@@ -16,7 +16,9 @@ use super::system::{self, System};
 use super::world::Index;
 use crate::Tools;
 use crate::http::{self, Download, Request};
+use crate::lock::LockedRepo;
 use crate::packages::blocking;
+use crate::packages::history::{self, History, Setback};
 use crate::packages::openpgp::{Keyring, Signer, Untrusted};
 use eggo_bundles::Arch;
 use eggo_terminal::Explain;
@@ -64,6 +66,8 @@ pub enum Error {
     #[error("repo `{repo}`: `{url}` {reason}")]
     Packages { repo: String, url: String, reason: distill::Error },
     #[error(transparent)]
+    Setback(#[from] Setback),
+    #[error(transparent)]
     System(#[from] system::Error),
     #[error(transparent)]
     Cache(#[from] crate::cache::Error),
@@ -73,6 +77,7 @@ impl Explain for Error {
     fn notes(&self) -> Vec<String> {
         match self {
             Error::Fetch { source, .. } => source.notes(),
+            Error::Setback(setback) => setback.notes(),
             _ => Vec::new(),
         }
     }
@@ -83,6 +88,7 @@ impl Explain for Error {
                 "if this server has not every arch, say which with `archs`"
             }
             Error::Fetch { source, .. } => return source.hint(),
+            Error::Setback(setback) => return setback.hint(),
             Error::Unsigned { .. } => {
                 "a repo without signature is used only with `allow-unsigned: true`, and the bundle records it"
             }
@@ -139,29 +145,41 @@ impl Error {
     }
 }
 
-/// The index files of all `repos` for each of `archs`, in the order of the sources.
+pub struct Loaded {
+    /// For each arch, in the order of the sources.
+    pub indexes: Vec<(Arch, Vec<Index>)>,
+    /// The suites, for the lock.
+    pub seen: Vec<LockedRepo>,
+}
+
+/// The index files of all `repos` for each of `archs`.
 pub async fn load(
     repos: &[Repo],
     archs: &[Arch],
     system: &System,
+    history: &History,
     tools: Tools<'_>,
-) -> Result<Vec<(Arch, Vec<Index>)>, Error> {
+) -> Result<Loaded, Error> {
     let mut suites = Vec::new();
     for repo in repos {
         for source in &repo.sources {
             for suite in &source.suites {
-                suites.push(Suite { repo, source, suite, system, tools });
+                suites.push(Suite { repo, source, suite, system, history, tools });
             }
         }
     }
     let loaded = try_join_all(suites.iter().map(|suite| suite.load(archs))).await?;
     let mut per_arch: Vec<(Arch, Vec<Index>)> = archs.iter().map(|arch| (*arch, Vec::new())).collect();
-    for (arch, index) in loaded.into_iter().flatten() {
-        if let Some((_, indexes)) = per_arch.iter_mut().find(|(known, _)| *known == arch) {
-            indexes.push(index);
+    let mut seen = Vec::new();
+    for (suite, indexes) in loaded {
+        seen.push(suite);
+        for (arch, index) in indexes {
+            if let Some((_, indexes)) = per_arch.iter_mut().find(|(known, _)| *known == arch) {
+                indexes.push(index);
+            }
         }
     }
-    Ok(per_arch)
+    Ok(Loaded { indexes: per_arch, seen })
 }
 
 /// One suite of one source.
@@ -170,19 +188,23 @@ struct Suite<'a> {
     source: &'a Source,
     suite: &'a str,
     system: &'a System,
+    history: &'a History,
     tools: Tools<'a>,
 }
 
 impl Suite<'_> {
-    async fn load(&self, archs: &[Arch]) -> Result<Vec<(Arch, Index)>, Error> {
+    async fn load(&self, archs: &[Arch]) -> Result<(LockedRepo, Vec<(Arch, Index)>), Error> {
         match self.load_once(archs).await {
             Err(error) if error.is_race() => self.load_once(archs).await,
             result => result,
         }
     }
 
-    async fn load_once(&self, archs: &[Arch]) -> Result<Vec<(Arch, Index)>, Error> {
+    async fn load_once(&self, archs: &[Arch]) -> Result<(LockedRepo, Vec<(Arch, Index)>), Error> {
         let (release, signer) = self.release().await?;
+        let seen = self.seen(&release, signer.as_ref());
+        self.history.check_signature(&seen, self.tools.progress)?;
+        self.history.check_age(&seen, self.tools.progress)?;
         let mut wanted = Vec::new();
         for arch in archs.iter().filter(|arch| self.serves(**arch)) {
             let files = self.wanted(&release, arch.as_str())?;
@@ -191,9 +213,21 @@ impl Suite<'_> {
         let (release, signer) = (&release, signer.as_ref());
         let load = |(arch, label, listed): (Arch, String, Listed)| async move {
             let text = self.distilled(release, &listed).await?;
-            Ok((arch, self.index(&label, release, signer, text)))
+            Ok::<_, Error>((arch, self.index(&label, release, signer, text)))
         };
-        try_join_all(wanted.into_iter().map(load)).await
+        Ok((seen, try_join_all(wanted.into_iter().map(load)).await?))
+    }
+
+    fn seen(&self, release: &Release, signer: Option<&Signer>) -> LockedRepo {
+        LockedRepo {
+            name: self.name(),
+            url: http::recorded(&self.source.urls[0]),
+            suite: Some(self.suite.to_string()),
+            arch: None,
+            key: signer.map(|signer| signer.fingerprint.clone()),
+            date: release.date.and_then(history::date),
+            revision: None,
+        }
     }
 
     fn serves(&self, arch: Arch) -> bool {

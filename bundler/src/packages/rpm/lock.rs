@@ -7,9 +7,11 @@ use super::rich::Plain;
 use super::sources;
 use super::world::{Versions, Weak, World, unknown_files};
 use crate::Tools;
+use crate::lock::LockedRepo;
 use crate::manifest::{self, Manifest, Repo, RepoSource};
 use crate::packages::baseline::Installed;
 use crate::packages::decide::{self, Catalog, File, Locked, Scope};
+use crate::packages::history::History;
 use crate::packages::provider::{Need, PackageId, Provider};
 use crate::packages::solver::{self, Request, Unsolvable};
 use crate::packages::version::Relation;
@@ -44,13 +46,21 @@ pub async fn lock(
     manifest: &Manifest,
     archs: &[Arch],
     scope: Scope,
+    history: &History,
     tools: Tools<'_>,
 ) -> Result<Locked, packages::Error> {
     for line in ignored(manifest, archs)? {
         tools.progress.note(&line);
     }
-    let loaded = try_join_all(archs.iter().map(|arch| load(manifest, *arch, tools))).await?;
-    decide::each_arch(loaded, |loaded| {
+    let loaded = try_join_all(archs.iter().map(|arch| load(manifest, *arch, history, tools))).await?;
+    let repositories = loaded.iter().flat_map(|loaded| &loaded.repositories);
+    let seen: Vec<LockedRepo> = repositories.map(|repository| repository.seen.clone()).collect();
+    for name in newly_unsigned(manifest, archs, &seen, history)? {
+        tools.progress.note(&format!(
+            "note: repo `{name}` signs its packages, but not its metadata; `repo-gpgcheck: true` would refuse that"
+        ));
+    }
+    let mut locked = decide::each_arch(loaded, |loaded| {
         let arch = loaded.arch;
         let mut world = loaded.world(manifest);
         if manifest.best {
@@ -62,7 +72,9 @@ pub async fn lock(
             }
             packages::Error::Unsolvable { arch, reason: Box::new(reason) }
         })
-    })
+    })?;
+    locked.repos = seen;
+    Ok(locked)
 }
 
 /// Where older versions could be installed, says which, and how to get them.
@@ -105,6 +117,24 @@ fn ignored(manifest: &Manifest, archs: &[Arch]) -> Result<BTreeSet<String>, Erro
     Ok(lines)
 }
 
+/// Repositories with keys whose metadata has no signature, each when it is seen for the first time.
+fn newly_unsigned(
+    manifest: &Manifest,
+    archs: &[Arch],
+    seen: &[LockedRepo],
+    history: &History,
+) -> Result<BTreeSet<String>, Error> {
+    let unsigned =
+        |name: &str| seen.iter().any(|repo| repo.name == name && repo.key.is_none() && !history.knows(repo));
+    let mut names = BTreeSet::new();
+    for arch in archs {
+        let doubtful = |place: &Place| !place.keys.is_empty() && place.repo_gpgcheck.is_none();
+        let places = places(manifest, *arch)?.into_iter().filter(doubtful);
+        names.extend(places.map(|place| place.name).filter(|name| unsigned(name)));
+    }
+    Ok(names)
+}
+
 /// What is known of the packages for one arch.
 struct Loaded {
     arch: Arch,
@@ -127,12 +157,17 @@ impl Loaded {
 }
 
 /// The packages of all repositories for one arch.
-async fn load(manifest: &Manifest, arch: Arch, tools: Tools<'_>) -> Result<Loaded, packages::Error> {
+async fn load(
+    manifest: &Manifest,
+    arch: Arch,
+    history: &History,
+    tools: Tools<'_>,
+) -> Result<Loaded, packages::Error> {
     let mut metadata = Metadata::default();
     let (mut repositories, mut filters) = (Vec::new(), Vec::new());
     let places = places(manifest, arch)?;
     for (number, place) in places.iter().enumerate() {
-        let (repository, filter) = place.load(number as u16, &mut metadata, tools).await?;
+        let (repository, filter) = place.load(number as u16, &mut metadata, history, tools).await?;
         repositories.push(repository);
         filters.push(filter);
     }
@@ -211,6 +246,7 @@ pub(super) fn places(manifest: &Manifest, arch: Arch) -> Result<Vec<Place>, Erro
             keys: repo.keys.clone(),
             folder: manifest.resolve(""),
             allow_unsigned: repo.allow_unsigned,
+            repo_gpgcheck: repo.repo_gpgcheck,
             exclude: repo.exclude.clone(),
             modules: Vec::new(),
             module_hotfixes: false,
@@ -261,6 +297,8 @@ fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Res
         metalink: section.metalink,
         keys: if repo.keys.is_empty() { section.keys } else { repo.keys.clone() },
         allow_unsigned: repo.allow_unsigned,
+        // Files often say `repo_gpgcheck=0`, which is no reason to forget that there was a signature.
+        repo_gpgcheck: repo.repo_gpgcheck.or(section.repo_gpgcheck.then_some(true)),
         exclude: repo.exclude.iter().cloned().chain(section.exclude).collect(),
         module_hotfixes: section.module_hotfixes,
         ignored: section.ignored,
@@ -290,6 +328,6 @@ impl Catalog for World {
         let location = words.get(package.location);
         let urls = repository.roots.iter().map(|root| format!("{root}{location}")).collect();
         let sha256 = words.get(package.checksum).parse().ok()?;
-        Some(File { urls, size: package.size, sha256, key: repository.signer.clone() })
+        Some(File { urls, size: package.size, sha256, key: repository.seen.key.clone() })
     }
 }

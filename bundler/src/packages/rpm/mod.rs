@@ -3,6 +3,7 @@
 
 mod choose;
 pub mod filelists;
+mod inflate;
 mod lock;
 pub mod metadata;
 pub mod modules;

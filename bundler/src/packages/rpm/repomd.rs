@@ -26,6 +26,16 @@ pub enum Error {
     Outside { kind: String, location: String },
 }
 
+/// What `repomd.xml` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Repomd {
+    pub files: Vec<Data>,
+    /// Usually the time when it was made, in Unix seconds.
+    pub revision: Option<String>,
+    /// When the newest of all its files was made, in Unix seconds.
+    pub date: Option<i64>,
+}
+
 /// Why what is known of a file does not tell it from another. Only sha256 is understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadChecksum {
@@ -68,12 +78,16 @@ struct Draft {
 #[derive(Default)]
 struct Reader {
     drafts: Vec<Draft>,
+    revision: Option<String>,
+    date: Option<i64>,
 }
 
-pub fn parse(bytes: &[u8]) -> Result<Vec<Data>, Error> {
+pub fn parse(bytes: &[u8]) -> Result<Repomd, Error> {
     let mut reader = Reader::default();
     xml::walk(bytes, &mut reader)?;
-    reader.drafts.into_iter().filter(|draft| WANTED.contains(&draft.kind.as_str())).map(finish).collect()
+    let Reader { drafts, revision, date } = reader;
+    let wanted = drafts.into_iter().filter(|draft| WANTED.contains(&draft.kind.as_str()));
+    Ok(Repomd { files: wanted.map(finish).collect::<Result<_, _>>()?, revision, date })
 }
 
 /// The other files (databases, deltas, change logs) are of no use here, so their checksums do not matter.
@@ -115,8 +129,16 @@ impl Visit for Reader {
     }
 
     fn end(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let is_word = !text.is_empty() && text.len() <= 128 && text.chars().all(|c| c.is_ascii_graphic());
+        if name == "revision" && is_word {
+            self.revision = Some(text.to_string());
+        }
         let Some(draft) = self.drafts.last_mut() else { return Ok(()) };
         match name {
+            // Whole seconds, but for old versions of createrepo.
+            "timestamp" => {
+                self.date = self.date.max(text.split('.').next().and_then(|whole| whole.parse().ok()))
+            }
             "checksum" => draft.checksum = text.to_string(),
             "size" => draft.size = text.parse().ok(),
             "open-size" => draft.open_size = text.parse().ok(),
@@ -134,7 +156,7 @@ mod tests {
         format!(
             "<repomd xmlns=\"x\"><revision>1</revision><data type=\"primary\">\
              <checksum type=\"{checksum_type}\">{}</checksum><location href=\"{href}\"/>\
-             <size>5</size><open-size>9</open-size></data>\
+             <timestamp>1700000000</timestamp><size>5</size><open-size>9</open-size></data>\
              <data type=\"other\"><checksum type=\"md5\">x</checksum><location href=\"o\"/></data></repomd>",
             "ab".repeat(32)
         )
@@ -142,7 +164,9 @@ mod tests {
 
     #[test]
     fn reads_what_is_wanted() {
-        let data = parse(repomd("sha256", "repodata/primary.xml.gz").as_bytes()).unwrap();
+        let parsed = parse(repomd("sha256", "repodata/primary.xml.gz").as_bytes()).unwrap();
+        assert_eq!((parsed.revision.as_deref(), parsed.date), (Some("1"), Some(1_700_000_000)));
+        let data = parsed.files;
         assert_eq!(data.len(), 1);
         assert_eq!((data[0].size, data[0].open_size), (Some(5), Some(9)));
     }

@@ -5,25 +5,29 @@
 //!    right, from the first mirror that has one of those.
 //! 3. Its signature is checked against the repository's keys. Many repositories have none: then
 //!    nothing vouches for the metadata, and every package must be signed itself ([`super::proof`]).
-//!    Without keys the manifest has to say that unsigned is fine.
+//!    Without keys the manifest has to say that unsigned is fine. Where the lock knows of a signature,
+//!    or of newer metadata, the [`History`] refuses less.
 //! 4. The files it names are fetched by their sha256. A mirror that changes between two requests
 //!    gives other files than promised: then steps 2 to 4 are done once more.
 
+use super::inflate::{inflate, whole_text};
 use super::metadata::{Metadata, Word};
 use super::modules::{self, Filter, Modules};
+use super::repomd::{self, Repomd};
 use super::sources::{self, NoValue};
-use super::{filelists, packed, repomd, world, xml};
+use super::{filelists, packed, world, xml};
 use crate::Tools;
 use crate::http::{self, Download, Request, recorded};
+use crate::lock::LockedRepo;
 use crate::packages::blocking;
+use crate::packages::history::{self, History, Setback};
 use crate::packages::openpgp::{Keyring, Untrusted};
 use crate::packages::pattern::matches;
 use eggo_bundles::{Arch, Digest};
 use eggo_terminal::Explain;
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead};
+use std::path::PathBuf;
 use std::time::SystemTime;
 use url::Url;
 
@@ -47,6 +51,8 @@ pub struct Place {
     pub keys: Vec<String>,
     pub folder: PathBuf,
     pub allow_unsigned: bool,
+    /// As in [`crate::manifest::Repo::repo_gpgcheck`].
+    pub repo_gpgcheck: Option<bool>,
     pub exclude: Vec<String>,
     pub modules: Vec<String>,
     /// Its packages count whatever modules say.
@@ -61,8 +67,8 @@ pub struct Repository {
     pub name: String,
     /// Its mirrors, the one that answered first.
     pub roots: Vec<Url>,
-    /// Fingerprint of the key that signed `repomd.xml`; `None` if there was no signature.
-    pub signer: Option<String>,
+    /// Its metadata, for the lock.
+    pub seen: LockedRepo,
     pub filelists: Option<repomd::Data>,
 }
 
@@ -82,6 +88,10 @@ pub enum Error {
     NotPromised { repo: String },
     #[error("repo `{repo}`: the signature of `repomd.xml` does not hold: {source}")]
     Signature { repo: String, source: Untrusted },
+    #[error("repo `{repo}`: `repomd.xml` is not signed, and must be by `repo-gpgcheck`")]
+    Unsigned { repo: String },
+    #[error(transparent)]
+    Setback(#[from] Setback),
     #[error("repo `{repo}` has no key to check its signatures with")]
     NoKeys { repo: String },
     #[error("repo `{repo}`: key `{key}`: {reason}")]
@@ -106,6 +116,7 @@ impl Explain for Error {
     fn notes(&self) -> Vec<String> {
         match self {
             Error::Http { source, .. } => source.notes(),
+            Error::Setback(setback) => setback.notes(),
             Error::Modules { source: modules::Error::NoStream { found, .. }, .. } if !found.is_empty() => {
                 vec![format!("found: {}", found.join(", "))]
             }
@@ -117,6 +128,12 @@ impl Explain for Error {
         match self {
             Error::Http { source, .. } => source.hint(),
             Error::Cache(source) => source.hint(),
+            Error::Setback(setback) => setback.hint(),
+            Error::Unsigned { .. } => Some(
+                "someone may have removed the signature on the way: try another mirror; `repo-gpgcheck: false` of this \
+                 repo does without"
+                    .into(),
+            ),
             Error::Checksum { checksum, .. }
             | Error::Repomd { source: repomd::Error::Checksum { checksum, .. }, .. } => Some(checksum.hint()),
             Error::Variable { source, .. } if source.variable == "releasever" => {
@@ -148,14 +165,15 @@ impl Place {
         &self,
         number: u16,
         metadata: &mut Metadata,
+        history: &History,
         tools: Tools<'_>,
     ) -> Result<(Repository, Filter), Error> {
-        match self.load_once(number, metadata, tools).await {
+        match self.load_once(number, metadata, history, tools).await {
             Err(Error::Http { source, .. }) if is_mismatch(&source) => {
                 tools
                     .progress
                     .note(&format!("repo `{}` changed while it was read; reading it again", self.name));
-                self.load_once(number, metadata, tools).await
+                self.load_once(number, metadata, history, tools).await
             }
             other => other,
         }
@@ -165,13 +183,17 @@ impl Place {
         &self,
         number: u16,
         metadata: &mut Metadata,
+        history: &History,
         tools: Tools<'_>,
     ) -> Result<(Repository, Filter), Error> {
         let (roots, promised) = self.mirrors(tools).await?;
-        let (roots, bytes) = self.repomd(&roots, &promised, tools).await?;
-        let signer = self.signature(&roots[0], &bytes, tools).await?;
-        let data =
-            repomd::parse(&bytes).map_err(|source| Error::Repomd { repo: self.name.clone(), source })?;
+        let (roots, bytes) = self.repomd(&roots, &promised, history, tools).await?;
+        let mut seen = self.seen(&bytes)?;
+        seen.key = self.signature(&roots[0], &bytes, tools).await?;
+        if self.repo_gpgcheck != Some(false) {
+            history.check_signature(&seen, tools.progress)?;
+        }
+        let data = self.parse(&bytes)?.files;
         let find = |kind: &str| data.iter().find(|data| data.kind == kind);
         let primary = find("primary").ok_or_else(|| Error::NoPrimary { repo: self.name.clone() })?;
         let filter = match find("modules") {
@@ -188,7 +210,26 @@ impl Place {
         metadata.adopt(number, parsed, accept);
         self.check(number, metadata)?;
         let filelists = find("filelists").cloned();
-        Ok((Repository { name: self.name.clone(), roots, signer, filelists }, filter))
+        Ok((Repository { name: self.name.clone(), roots, seen, filelists }, filter))
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Repomd, Error> {
+        repomd::parse(bytes).map_err(|source| Error::Repomd { repo: self.name.clone(), source })
+    }
+
+    /// What is known of the metadata, but for its signature.
+    fn seen(&self, repomd: &[u8]) -> Result<LockedRepo, Error> {
+        let Repomd { revision, date, .. } = self.parse(repomd)?;
+        let place = self.urls.first().or(self.mirrorlist.as_ref()).or(self.metalink.as_ref());
+        Ok(LockedRepo {
+            name: self.name.clone(),
+            url: recorded(&self.expand(place.map_or("", String::as_str))?),
+            suite: None,
+            arch: Some(self.arch),
+            key: None,
+            date: date.and_then(history::date),
+            revision,
+        })
     }
 
     /// All packages of the repository, from the cache where they were read before.
@@ -252,11 +293,12 @@ impl Place {
         Ok((roots, promised))
     }
 
-    /// Step 2: from the first mirror that has it as it is promised, which then comes first.
+    /// Step 2: from the first mirror that has it as it is promised, and no older than before. It then comes first.
     async fn repomd(
         &self,
         roots: &[Url],
         promised: &[Digest],
+        history: &History,
         tools: Tools<'_>,
     ) -> Result<(Vec<Url>, Vec<u8>), Error> {
         let mut failure = None;
@@ -266,11 +308,14 @@ impl Place {
                     // A mirror that is behind; others may not be.
                     failure = failure.or(Some(Error::NotPromised { repo: self.name.clone() }));
                 }
-                Ok(bytes) => {
-                    let mut roots = roots.to_vec();
-                    roots.swap(0, i);
-                    return Ok((roots, bytes));
-                }
+                Ok(bytes) => match history.check_age(&self.seen(&bytes)?, tools.progress) {
+                    Ok(()) => {
+                        let mut roots = roots.to_vec();
+                        roots.swap(0, i);
+                        return Ok((roots, bytes));
+                    }
+                    Err(setback) => failure = failure.or(Some(setback.into())),
+                },
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -286,7 +331,10 @@ impl Place {
         let keyring = self.keyring(tools).await?;
         let signature = match self.fetch(&self.below(root, "repodata/repomd.xml.asc")?, tools).await {
             Ok(signature) => signature,
-            Err(Error::Http { source, .. }) if is_absent(&source) => return Ok(None),
+            Err(Error::Http { source, .. }) if is_absent(&source) => {
+                let must = self.repo_gpgcheck == Some(true);
+                return if must { Err(Error::Unsigned { repo: self.name.clone() }) } else { Ok(None) };
+            }
             Err(error) => return Err(error),
         };
         let signer = keyring
@@ -429,57 +477,5 @@ fn is_mismatch(error: &http::Error) -> bool {
         http::Error::WrongDigest { .. } | http::Error::WrongSize { .. } => true,
         http::Error::Mirrors { errors, .. } => errors.iter().any(is_mismatch),
         other => other.status() == Some(404),
-    }
-}
-
-/// Opens a metadata file by its magic; gives at most `limit` bytes.
-fn inflate(path: &Path, limit: u64) -> io::Result<Box<dyn BufRead + Send>> {
-    let mut source = BufReader::with_capacity(1 << 17, File::open(path)?);
-    let head = source.fill_buf()?;
-    let reader: Box<dyn Read + Send> = match head {
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => {
-            Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(source))
-        }
-        [b'B', b'Z', b'h', ..] => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
-        _ => Box::new(source),
-    };
-    let otherwise = "it inflates to more than the repository says";
-    Ok(Box::new(BufReader::with_capacity(1 << 17, Bounded { reader, left: limit, otherwise })))
-}
-
-fn whole_text(reader: impl Read, most: u64) -> io::Result<String> {
-    let mut text = String::new();
-    let otherwise = "it is larger than any that is known";
-    Bounded { reader, left: most, otherwise }.read_to_string(&mut text)?;
-    Ok(text)
-}
-
-/// Fails when the inner reader gives more than it should, instead of cutting it off.
-struct Bounded<R> {
-    reader: R,
-    left: u64,
-    otherwise: &'static str,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.reader.read(buffer)?;
-        let too_much = || io::Error::new(io::ErrorKind::InvalidData, self.otherwise);
-        self.left = self.left.checked_sub(n as u64).ok_or_else(too_much)?;
-        Ok(n)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_read_whole_or_refused() {
-        assert_eq!(whole_text(&b"modules"[..], 7).unwrap(), "modules");
-        let error = whole_text(io::repeat(b'x'), 1 << 20).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }

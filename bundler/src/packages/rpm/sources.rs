@@ -15,6 +15,8 @@ pub struct Section {
     pub exclude: Vec<String>,
     /// Its packages count whatever modules say.
     pub module_hotfixes: bool,
+    /// Its metadata must be signed, too.
+    pub repo_gpgcheck: bool,
     /// Keys by which dnf would choose other packages than we do.
     pub ignored: Vec<String>,
 }
@@ -82,6 +84,7 @@ pub fn repo_file(text: &str) -> Vec<Section> {
             "gpgkey" => section.keys.extend(words()),
             "exclude" | "excludepkgs" => section.exclude.extend(words()),
             "enabled" => *enabled = is_true(value),
+            "repo_gpgcheck" => section.repo_gpgcheck = is_true(value),
             "module_hotfixes" => section.module_hotfixes = is_true(value),
             "includepkgs" | "priority" if !section.ignored.contains(&key) => {
                 section.ignored.push(key.clone())

@@ -21,7 +21,8 @@ pub fn suffices(packages: &[Rpm], baseline: Option<&Baseline>) -> Result<BTreeSe
             installed.insert(metadata.add_installed(name, version, "noarch"));
         }
     }
-    let repository = Repository { name: "bundle".into(), roots: Vec::new(), signer: None, filelists: None };
+    let repository =
+        Repository { name: "bundle".into(), roots: Vec::new(), seen: Default::default(), filelists: None };
     let mut world = World::new(metadata, vec![repository], Weak::Ignore, &[], installed);
     // What the baseline was seen to meet when the bundle was resolved: sonames, files.
     world.assume(baseline.iter().flat_map(|baseline| baseline.meets.iter().cloned()));
