@@ -4,8 +4,9 @@ use super::kubectl::Kubectl;
 use crate::components::{self, Component};
 use crate::config::{self, Config};
 use crate::facts::{Facts, Look, look};
+use crate::pki::folder::{Reuse, certificates};
 use crate::pki::table::Subject;
-use crate::pki::{AuthorityName, Folder, Leaf, Names, Row, folder::Reuse, table};
+use crate::pki::{AuthorityName, Certificate, Folder, Leaf, Names, Row, table};
 use crate::remote::{Host, RemoteFile};
 use crate::run::{Named, Run};
 use eggo_bundles::{Arch, Role};
@@ -107,6 +108,11 @@ impl ClusterView {
         let root = crate::state::Folder::new(&self.state).pki();
         let folder = Folder::open(&root, Timestamp::now())?;
         Ok(self.pki.get_or_init(|| folder))
+    }
+
+    /// Every certificate on this machine with its path, authorities first; those that have expired, too.
+    pub fn certificates(&self) -> Result<Vec<(String, Certificate)>, Report> {
+        Ok(certificates(&crate::state::Folder::new(&self.state).pki())?)
     }
 
     /// The nodes with a role, in the order of deploy.yaml.

@@ -1,7 +1,7 @@
 //! How a cluster is: nodes, components, etcd, certificates, versions, and where it differs from
 //! deploy.yaml. Nothing is changed.
 
-use super::certs::{self, WARN_DAYS};
+use super::certs;
 use super::context::{ClusterView, Node};
 use super::deploy::etcd::{is_healthy, members};
 use super::flags::{client_url, peer_url};
@@ -82,10 +82,8 @@ pub async fn gather(cluster: &ClusterView) -> Result<Status, Report> {
     }
     etcd(cluster, &reached, &mut status).await;
     status.certificates = certs::status(cluster, &reached).await?;
-    for line in status.certificates.iter().filter(|line| line.days < WARN_DAYS) {
-        let place = line.node.as_deref().map(|node| format!("{node}: ")).unwrap_or_default();
-        status.findings.push(format!("{place}certificate `{}` expires in {} days", line.name, line.days));
-    }
+    status.findings.extend(status.certificates.iter().filter_map(certs::Line::finding));
+    status.hint = status.hint.or_else(|| certs::advice(&status.certificates));
     for node in &status.nodes {
         for (component, state) in node.components.iter().filter(|(_, state)| *state != "active") {
             status.findings.push(format!("{}: {component} is {state}", node.name));
@@ -224,6 +222,7 @@ mod tests {
             issuer: "CN=kubernetes".into(),
             expires: "2036-01-01".into(),
             days: 3650,
+            state: certs::Validity::Good,
             authority: true,
         };
         let status = Status {

@@ -143,12 +143,8 @@ impl Folder {
         Ok(Leaf { certificate: issued.certificate, key: issued.key })
     }
 
-    /// Every certificate in the folder with its path below it, authorities first.
     pub fn certificates(&self) -> Result<Vec<(String, Certificate)>, PkiError> {
-        let mut found = Vec::new();
-        list(&self.root, &self.root, &mut found)?;
-        found.sort_by_key(|(path, certificate)| (!certificate.is_authority, path.clone()));
-        Ok(found)
+        certificates(&self.root)
     }
 
     /// Forgets the leaves of a node that has left the cluster.
@@ -219,6 +215,14 @@ impl Folder {
         let text = Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()) + "\n");
         write(&path, text.as_bytes())
     }
+}
+
+/// Every certificate in the folder `root` with its path below it, authorities first; those that have expired, too.
+pub fn certificates(root: &Path) -> Result<Vec<(String, Certificate)>, PkiError> {
+    let mut found = Vec::new();
+    list(root, root, &mut found)?;
+    found.sort_by_key(|(path, certificate)| (!certificate.is_authority, path.clone()));
+    Ok(found)
 }
 
 fn must_exist(path: &Path) -> Result<(), PkiError> {

@@ -5,7 +5,7 @@ use super::install::ConsentArgs;
 use super::life::{LifeArgs, done};
 use super::{Format, Global, output, runtime, stop};
 use clap::Subcommand;
-use eggo_deploy::cluster::certs::WARN_DAYS;
+use eggo_deploy::cluster::certs::{Line, Validity, expired};
 use eggo_deploy::operation;
 use eggo_terminal::{Report, Table};
 
@@ -20,7 +20,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List all certificates with the days they have left
+    /// List all certificates with the days they have left; exit 4 if any has expired
     Status {
         #[command(flatten)]
         life: LifeArgs,
@@ -44,19 +44,11 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     match args.command {
         Command::Status { life } => {
             let lines = runtime()?.block_on(operation::certificates(life.request(global)?))?;
-            if global.format == Format::Json {
-                return output::json(&lines);
+            match global.format {
+                Format::Json => output::json(&lines)?,
+                Format::Table => output::text_out(&table(&lines).to_string())?,
             }
-            let mut table =
-                Table::new(["NODE", "CERTIFICATE", "SUBJECT", "ISSUER", "EXPIRES", "DAYS", ""]).right(&[5]);
-            for line in &lines {
-                let node = line.node.clone().unwrap_or_else(|| "-".into());
-                let note = if line.days <= WARN_DAYS { "soon" } else { "" };
-                let (name, days) = (line.name.clone(), line.days.to_string());
-                let (subject, issuer) = (line.subject.clone(), line.issuer.clone());
-                table.row([node, name, subject, issuer, line.expires.clone(), days, note.to_string()]);
-            }
-            output::text_out(&table.to_string())
+            expired(&lines).map_or(Ok(()), Err)
         }
         Command::Renew { life, nodes, consent } => {
             let request = life.operation(global)?;
@@ -67,5 +59,47 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             stop::carry_out(&request.stop.clone(), operation::renew(request, &nodes))?;
             done("certificates renewed", global)
         }
+    }
+}
+
+fn table(lines: &[Line]) -> Table {
+    let mut table =
+        Table::new(["NODE", "CERTIFICATE", "SUBJECT", "ISSUER", "EXPIRES", "DAYS", ""]).right(&[5]);
+    for line in lines {
+        let node = line.node.clone().unwrap_or_else(|| "-".into());
+        let note = match line.state {
+            Validity::Good => "",
+            Validity::Soon => "soon",
+            Validity::Expired => "expired",
+        };
+        let (name, days) = (line.name.clone(), line.days.to_string());
+        let (subject, issuer) = (line.subject.clone(), line.issuer.clone());
+        table.row([node, name, subject, issuer, line.expires.clone(), days, note.to_string()]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expired_certificate_is_not_called_one_that_expires_soon() {
+        let line = |name: &str, days, state| Line {
+            node: None,
+            name: name.into(),
+            subject: "s".into(),
+            issuer: "i".into(),
+            expires: "2026-01-01".into(),
+            days,
+            state,
+            authority: false,
+        };
+        let lines = [line("a", -2, Validity::Expired), line("b", 3, Validity::Soon)];
+        let text = table(&lines).to_string();
+        let row =
+            |name: &str| text.lines().find(|line| line.contains(&format!(" {name} "))).unwrap().trim_end();
+        assert!(row("a").ends_with("-2  expired"), "{text}");
+        assert!(row("b").ends_with("3  soon"), "{text}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::life::LifeArgs;
 use super::{Format, Global, output, runtime};
+use eggo_deploy::cluster::certs::{Line, Validity};
 use eggo_deploy::cluster::status::{Member, Status};
 use eggo_deploy::operation;
 use eggo_terminal::{Count, Exit, Report, Table};
@@ -63,16 +64,23 @@ fn render(status: &Status) -> String {
             if down.is_empty() { "-".to_string() } else { down.join(", ") },
         ]);
     }
-    let soonest = status.certificates.iter().min_by_key(|line| line.days);
     let mut text = format!("cluster `{}` at {}\n\n{table}\n", status.cluster, status.endpoint);
     if !status.etcd.is_empty() {
         text.push_str(&format!("etcd: {}\n", health(&status.etcd)));
     }
-    if let Some(line) = soonest {
-        let place = line.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();
-        text.push_str(&format!("certificates: {}{place} expires first, in {} days\n", line.name, line.days));
-    }
+    text.push_str(&certificates(&status.certificates));
     text
+}
+
+/// The one that expires first, or how many have expired.
+fn certificates(lines: &[Line]) -> String {
+    let Some(first) = lines.iter().min_by_key(|line| line.days) else { return String::new() };
+    let expired = lines.iter().filter(|line| line.state == Validity::Expired).count();
+    if expired > 0 {
+        return format!("certificates: {expired} of {} have expired\n", lines.len());
+    }
+    let place = first.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();
+    format!("certificates: {}{place} expires first, in {} days\n", first.name, first.days)
 }
 
 #[cfg(test)]
