@@ -8,9 +8,12 @@ pub const AUDIT_POLICY: &str = "/etc/kubernetes/audit-policy.yaml";
 pub const AUDIT_LOG: &str = "/var/log/kubernetes/audit/audit.log";
 pub const CONTROLLER_MANAGER: &str = "/etc/kubernetes/controller-manager.conf";
 pub const SCHEDULER: &str = "/etc/kubernetes/scheduler.conf";
+/// Earlier versions let kubelets join with a token in it.
 pub const KUBELET_BOOTSTRAP: &str = "/etc/kubernetes/kubelet-bootstrap.kubeconfig";
 pub const KUBELET: &str = "/etc/kubernetes/kubelet.kubeconfig";
-/// The kubelet's own certificate with its key; it renews them itself.
+/// The kubelet's own certificates with their keys.
+pub const KUBELET_PKI: &str = "/var/lib/kubelet/pki";
+/// A link to the one by which it talks to the API; it renews it itself.
 pub const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet_config.yaml";
 pub const KUBE_PROXY: &str = "/etc/kubernetes/kube-proxy.conf";

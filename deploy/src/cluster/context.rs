@@ -172,6 +172,12 @@ impl ClusterView {
         Names::of_api(&config.dns.domain, config.service.gateway, &config.api.endpoint.host, &extra)
     }
 
+    /// By which the kubelet of a host talks to the API.
+    pub fn kubelet_client_row(&self, host: &config::Host) -> Row {
+        let (api, leaves) = (Names::default(), [table::KUBELET_CLIENT]);
+        table::rows(&Subject { name: &host.name, ip: host.ip, leaves: &leaves, api: &api }).remove(0)
+    }
+
     /// The leaves that a node holds.
     pub fn rows(&self, host: &config::Host) -> Vec<Row> {
         let (leaves, api) = (components::leaves(&self.config, host), self.api_names());
@@ -246,6 +252,11 @@ impl Cluster {
         })?;
         let text = self.kubeconfig(server, known.user, &self.leaf(host, known.leaf)?)?;
         Ok(RemoteFile::new(known.path, text.to_string()).secret())
+    }
+
+    /// A new client certificate for the kubelet of a host. It is kept nowhere but on the node.
+    pub fn kubelet_client(&self, host: &config::Host) -> Result<Leaf, Report> {
+        Ok(self.pki()?.sign(&self.kubelet_client_row(host), Timestamp::now())?)
     }
 
     /// One leaf of a node, made if need be.

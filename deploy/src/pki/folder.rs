@@ -138,7 +138,8 @@ impl Folder {
         Ok(self.is_good(row, &leaf, now).then_some(leaf))
     }
 
-    fn sign(&self, row: &Row, now: Timestamp) -> Result<Leaf, PkiError> {
+    /// A new leaf that is not written anywhere on this machine.
+    pub fn sign(&self, row: &Row, now: Timestamp) -> Result<Leaf, PkiError> {
         let issued = self.authority(row.authority).sign(row.path, &row.profile, now)?;
         Ok(Leaf { certificate: issued.certificate, key: issued.key })
     }

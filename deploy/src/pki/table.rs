@@ -76,7 +76,7 @@ struct Entry {
 const MASTERS: Option<&str> = Some("system:masters");
 
 #[rustfmt::skip]
-const TABLE: [Entry; 13] = {
+const TABLE: [Entry; 14] = {
     use AuthorityName::{Cluster, Etcd, FrontProxy};
     use Common::{Fixed, Kubelet, Node};
     use Usage::{Both, Client, Server};
@@ -92,6 +92,7 @@ const TABLE: [Entry; 13] = {
         Entry { path: "scheduler", authority: Cluster, common: Fixed("system:kube-scheduler"), organisation: None, usage: Client, names: Alternative::None },
         Entry { path: "kube-proxy", authority: Cluster, common: Fixed("system:kube-proxy"), organisation: None, usage: Client, names: Alternative::None },
         Entry { path: "kubelet", authority: Cluster, common: Kubelet, organisation: Some("system:nodes"), usage: Server, names: Alternative::Node },
+        Entry { path: KUBELET_CLIENT, authority: Cluster, common: Kubelet, organisation: Some("system:nodes"), usage: Client, names: Alternative::None },
         Entry { path: "coredns", authority: Cluster, common: Fixed("system:coredns"), organisation: None, usage: Client, names: Alternative::None },
         Entry { path: ADMIN, authority: Cluster, common: Fixed("kubernetes-admin"), organisation: MASTERS, usage: Client, names: Alternative::None },
     ]
@@ -99,6 +100,9 @@ const TABLE: [Entry; 13] = {
 
 /// The leaf by which the administrator talks to the API. Only the control machine holds it.
 pub const ADMIN: &str = "admin";
+
+/// The leaf by which a kubelet talks to the API. Only its node holds it, and renews it by itself.
+pub const KUBELET_CLIENT: &str = "kubelet-client";
 
 /// The leaves that `subject` holds.
 pub fn rows(subject: &Subject<'_>) -> Vec<Row> {

@@ -2,7 +2,7 @@
 
 use super::failed_on;
 use crate::cluster::context::{Node, require};
-use crate::cluster::files::{bootstrap, control_plane as files, unit};
+use crate::cluster::files::{control_plane as files, rights, unit};
 use crate::cluster::flags::{Scope, api_url};
 use crate::cluster::service::{Service, make_folder};
 use crate::cluster::{Cluster, paths};
@@ -170,14 +170,17 @@ fn given(path: &std::path::Path) -> Result<String, Report> {
     })
 }
 
-/// The rights that kubelets need to come to the cluster.
+/// The rights that kubelets need. With a version of ours that had them join by tokens, those end.
 async fn grant(cluster: &Cluster, node: &Node) -> Result<(), Report> {
-    let objects = bootstrap::rights().to_string();
-    let step = Step::new("rights", "grant kubelets the right to join").fingerprint_of([&objects]);
+    let objects = rights::of_kubelets().to_string();
+    let revoke = include_str!("revoke_tokens.sh");
+    let step = Step::new("rights", "grant kubelets the right to renew their certificates")
+        .fingerprint_of([objects.as_str(), revoke]);
     let work = || async {
         let kubectl = cluster.kubectl_on(node).await?;
         kubectl.until("wait for the API", "kubectl get --raw /readyz", Duration::from_secs(120)).await?;
-        kubectl.apply("grant kubelets the right to join", objects.as_bytes()).await?;
+        kubectl.apply("grant kubelets the right to renew their certificates", objects.as_bytes()).await?;
+        kubectl.run("revoke bootstrap tokens of earlier versions", revoke).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;

@@ -1,8 +1,8 @@
 //! Certificate signing requests: which are ours to approve.
 //!
-//! A token lets its bearer ask for any node's name, so nothing is approved by the cluster itself:
-//! a request must come from the token of this run (or from the node itself), and ask for exactly
-//! what a node of deploy.yaml would ask for.
+//! Kubelets ask for their serving certificates. Whoever has a node's certificate can ask for any name, so nothing is
+//! approved by the cluster itself: a request must come from the node that it is for, and ask for exactly its own name
+//! and address.
 
 use crate::config::{Config, Host};
 use crate::pki::Request;
@@ -12,7 +12,6 @@ use eggo_bundles::Role;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-pub const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 pub const SERVING: &str = "kubernetes.io/kubelet-serving";
 
 /// A request that waits for an answer.
@@ -60,25 +59,6 @@ pub fn others_wait(signer: &str, left: &BTreeSet<String>) -> String {
     )
 }
 
-/// A kubelet's first certificate: asked for with the token, for a worker of this cluster.
-pub fn judge_client(config: &Config, token_user: &str, pending: &Pending) -> Verdict {
-    let leave = |reason: &str| Verdict::Leave(format!("{}: {reason}", pending.name));
-    if pending.signer != CLIENT {
-        return leave("it is not for a kubelet's client certificate");
-    }
-    if pending.user != token_user {
-        return leave("it does not come with the token of this run");
-    }
-    let (host, request) = match node_of(config, pending) {
-        Ok(found) => found,
-        Err(reason) => return leave(&reason),
-    };
-    if !request.dns.is_empty() || !request.ips.is_empty() || request.other_names {
-        return leave("a client certificate has no alternative names");
-    }
-    Verdict::Approve(host.name.clone())
-}
-
 /// A kubelet's serving certificate: asked for by the node itself, for its own name and address.
 pub fn judge_serving(config: &Config, pending: &Pending) -> Verdict {
     let leave = |reason: &str| Verdict::Leave(format!("{}: {reason}", pending.name));
@@ -118,8 +98,6 @@ mod tests {
     use super::*;
     use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
-    const USER: &str = "system:bootstrap:abcdef";
-
     fn config() -> Config {
         let text = "masters: [{name: m, ip: 192.168.7.1, arch: amd64}]\n\
                     workers: [{name: w, ip: 192.168.7.2, arch: amd64}, {name: v, ip: 192.168.7.3, arch: amd64}]\n\
@@ -147,57 +125,45 @@ mod tests {
     const W: (&str, &str) = ("system:nodes", "system:node:w");
 
     #[test]
-    fn only_workers_of_this_cluster_get_client_certificates() {
-        let judge = |signer, user, subject, names: &[SanType]| {
-            judge_client(&config(), USER, &request(signer, user, subject, names))
-        };
-        assert_eq!(judge(CLIENT, USER, W, &[]), Verdict::Approve("w".into()));
-        let cases = [
-            (judge(SERVING, USER, W, &[]), "it is not for a kubelet's client certificate"),
-            (judge(CLIENT, "system:bootstrap:others", W, &[]), "it does not come with the token of this run"),
-            (
-                judge(CLIENT, USER, ("system:masters", "system:node:w"), &[]),
-                "it does not ask for the group system:nodes",
-            ),
-            (
-                judge(CLIENT, USER, ("system:nodes", "system:node:z"), &[]),
-                "`system:node:z` is no node of this cluster",
-            ),
-            (
-                judge(CLIENT, USER, ("system:nodes", "system:node:m"), &[]),
-                "`system:node:m` is no node of this cluster",
-            ),
-            (judge(CLIENT, USER, ("system:nodes", "w"), &[]), "`w` is no node of this cluster"),
-            (judge(CLIENT, USER, W, &[dns("w")]), "a client certificate has no alternative names"),
-        ];
-        for (verdict, reason) in cases {
-            assert_eq!(verdict, Verdict::Leave(format!("csr-1: {reason}")));
-        }
-        let broken = Pending { request: b"no request".to_vec(), ..request(CLIENT, USER, W, &[]) };
-        assert!(matches!(judge_client(&config(), USER, &broken), Verdict::Leave(_)));
-    }
-
-    #[test]
     fn a_serving_certificate_is_for_the_node_s_own_name_and_address() {
-        let judge =
-            |signer, user, names: &[SanType]| judge_serving(&config(), &request(signer, user, W, names));
+        let judge_for = |subject, signer, user, names: &[SanType]| {
+            judge_serving(&config(), &request(signer, user, subject, names))
+        };
+        let judge = |signer, user, names: &[SanType]| judge_for(W, signer, user, names);
         let own = [dns("w"), ip("192.168.7.2")];
         let node = "system:node:w";
         assert_eq!(judge(SERVING, node, &own), Verdict::Approve("w".into()));
         let foreign = "it asks for names or addresses that are not the node's";
         let uri = SanType::URI("https://example.com".try_into().unwrap());
         let cases = [
-            (judge(CLIENT, node, &own), "it is not for a kubelet's serving certificate"),
+            (
+                judge("kubernetes.io/kube-apiserver-client-kubelet", node, &own),
+                "it is not for a kubelet's serving certificate",
+            ),
             (judge(SERVING, "system:node:v", &own), "it comes from another than the node it is for"),
-            (judge(SERVING, USER, &own), "it comes from another than the node it is for"),
+            (
+                judge(SERVING, "system:bootstrap:abcdef", &own),
+                "it comes from another than the node it is for",
+            ),
             (judge(SERVING, node, &[dns("w"), dns("kubernetes.default")]), foreign),
             (judge(SERVING, node, &[dns("w"), ip("192.168.7.3")]), foreign),
             (judge(SERVING, node, &[dns("w"), uri]), foreign),
             (judge(SERVING, node, &[]), foreign),
+            (
+                judge_for(("system:masters", "system:node:w"), SERVING, node, &own),
+                "it does not ask for the group system:nodes",
+            ),
+            (
+                judge_for(("system:nodes", "system:node:m"), SERVING, "system:node:m", &own),
+                "`system:node:m` is no node of this cluster",
+            ),
+            (judge_for(("system:nodes", "w"), SERVING, node, &own), "`w` is no node of this cluster"),
         ];
         for (verdict, reason) in cases {
             assert_eq!(verdict, Verdict::Leave(format!("csr-1: {reason}")));
         }
+        let broken = Pending { request: b"no request".to_vec(), ..request(SERVING, node, W, &own) };
+        assert!(matches!(judge_serving(&config(), &broken), Verdict::Leave(_)));
     }
 
     #[test]
@@ -221,7 +187,7 @@ mod tests {
         let waits = |left: &[&str]| {
             let table = "csr-a 1m kubernetes.io/kubelet-serving system:node:w Pending\n\
                          csr-b 1m kubernetes.io/kubelet-serving system:node:w Approved,Issued\n\
-                         csr-c 1m kubernetes.io/kube-apiserver-client-kubelet u Pending";
+                         csr-c 1m kubernetes.io/legacy-unknown u Pending";
             let left = left.iter().map(|name| name.to_string()).collect();
             let script = format!("kubectl() {{ echo '{table}'; }}\n{}", others_wait(SERVING, &left));
             std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success()

@@ -1,110 +1,55 @@
-//! Workers: kubelet by TLS bootstrap, kube-proxy. All at once; one that fails does not stop the others.
+//! Workers: kubelet and kube-proxy. All at once; one that fails does not stop the others.
+//!
+//! A kubelet joins with a client certificate that is signed on the control machine and goes to its node alone: no
+//! token exists that another could join with, and nobody's requests for client certificates are approved by hand.
 
-use super::requests::{CLIENT, Verdict, judge_client, others_wait, pending};
 use super::runtime;
 use crate::cluster::context::{Node, require};
 use crate::cluster::deploy::control_plane::kubernetes_version;
 use crate::cluster::files::kubeconfig::{Credentials, Kubeconfig};
-use crate::cluster::files::{bootstrap::Token, kubelet, proxy, unit};
+use crate::cluster::files::{kubelet, proxy, unit};
 use crate::cluster::flags::Scope;
-use crate::cluster::kubectl::until;
 use crate::cluster::service::Service;
 use crate::cluster::{Cluster, paths};
 use crate::components;
 use crate::config::Component;
-use crate::events::Event;
-use crate::facts::Facts;
 use crate::journal::Undo;
 use crate::phases::PhaseError;
-use crate::pki::AuthorityName;
-use crate::remote::{COMMON, Command, KEPT, RemoteFile, Script, mounts, networks, words};
+use crate::pki::{AuthorityName, Certificate};
+use crate::remote::{COMMON, Command, KEPT, RemoteFile, Script, mounts, networks};
 use crate::run::{Outcome, Step};
 use crate::version::check_kubelet;
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use jiff::Timestamp;
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const JOIN: Duration = Duration::from_secs(180);
 
+/// When a kubelet gets a new client certificate from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Client {
+    /// When it has none that the cluster accepts: it joins, or was off until its own expired.
+    IfNeeded,
+    Always,
+}
+
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     let workers: Vec<&Node> = cluster.with_role(Role::Worker);
-    join(cluster, &workers).await
+    super::on_each(&cluster.run, &workers, |node| Box::pin(refresh(cluster, node))).await
 }
 
-/// Brings `workers` to the cluster.
-pub async fn join(cluster: &Cluster, workers: &[&Node]) -> Result<(), PhaseError> {
-    let token = token_if_needed(cluster, workers).await.map_err(PhaseError::Whole)?;
-    let done = AtomicBool::new(false);
-    let joining = async {
-        let result =
-            super::on_each(&cluster.run, workers, |node| Box::pin(start(cluster, node, token.as_ref())))
-                .await;
-        done.store(true, Ordering::Relaxed);
-        result
-    };
-    let approving = async {
-        match &token {
-            Some(token) => approve(cluster, token, &done).await,
-            None => Ok(()),
-        }
-    };
-    let (joined, approved) = futures::join!(joining, approving);
-    if let Some(token) = &token {
-        revoke(cluster, token).await.map_err(PhaseError::Whole)?;
-    }
-    joined.map_err(|error| match (error, approved) {
-        // Why nobody let them in.
-        (PhaseError::Nodes(mut failures), Err(report)) => {
-            for failure in &mut failures {
-                failure.report.notes.push(format!("certificate requests: {}", report.message));
-            }
-            PhaseError::Nodes(failures)
-        }
-        (error, _) => error,
-    })
-}
-
-/// A token, if any worker still has to come in. It lasts for this phase alone.
-async fn token_if_needed(cluster: &Cluster, workers: &[&Node]) -> Result<Option<Token>, Report> {
-    let mut needed = false;
-    for node in workers.iter().filter(|node| !cluster.run.has_failed(&node.host.name)) {
-        // A node that cannot be asked fails by itself later.
-        needed |= node.facts(&cluster.config).await.is_ok_and(|facts| !has_joined(facts));
-    }
-    if !needed {
-        return Ok(None);
-    }
-    let token = Token::make(Timestamp::now())
-        .map_err(|error| Report::new(format!("this machine gives no random numbers: {error}")))?;
-    let kubectl = cluster.kubectl().await?;
-    kubectl.apply("make a bootstrap token", token.secret().to_string().as_bytes()).await?;
-    Ok(Some(token))
-}
-
-/// The kubelet has a certificate that is still good.
-fn has_joined(facts: &Facts) -> bool {
-    facts.kubelet_client.as_ref().is_some_and(|certificate| certificate.not_after > Timestamp::now())
-}
-
-async fn revoke(cluster: &Cluster, token: &Token) -> Result<(), Report> {
-    let kubectl = cluster.kubectl().await?;
-    let script = format!(
-        "kubectl -n kube-system delete secret bootstrap-token-{} --ignore-not-found >/dev/null",
-        token.id
-    );
-    kubectl.run("revoke the bootstrap token", &script).await?;
-    Ok(())
-}
-
-/// Brings a worker that is in the cluster to the form that it should have now.
+/// Brings a worker to the cluster, or to the form that it should have now.
 pub async fn refresh(cluster: &Cluster, node: &Node) -> Result<(), Report> {
-    start(cluster, node, None).await
+    start(cluster, node, Client::IfNeeded).await
 }
 
-async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<(), Report> {
+/// The same, with new certificates.
+pub async fn renew(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    start(cluster, node, Client::Always).await
+}
+
+async fn start(cluster: &Cluster, node: &Node, client: Client) -> Result<(), Report> {
     let config = &cluster.config;
     let facts = node.facts(config).await?;
     let version = kubernetes_version(cluster, node, "kubelet").await?;
@@ -116,20 +61,22 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
 
     let scope = Scope { config, host: &node.host, version, facts };
     let program = require(node, facts, "kubelet", Role::Worker)?;
-    let authority = cluster.pki()?.authority(AuthorityName::Cluster).pem.clone();
+    let pki = cluster.pki()?;
     let mut files = vec![
-        RemoteFile::new(paths::pki("ca.crt"), authority),
+        RemoteFile::new(paths::pki("ca.crt"), pki.authority(AuthorityName::Cluster).pem.clone()),
         RemoteFile::new(paths::KUBELET_CONFIG, kubelet::config(&scope)),
         RemoteFile::new(paths::SYSCTL_KUBELET, kubelet::SYSCTL),
+        kubeconfig(cluster)?,
     ];
     if !config.kubelet_serving {
         let leaf = cluster.leaf(&node.host, "kubelet")?;
         files.push(RemoteFile::new(paths::pki("kubelet.crt"), leaf.certificate));
         files.push(RemoteFile::new(paths::pki("kubelet.key"), leaf.key.to_string()).secret());
     }
-    let token = token.filter(|_| !has_joined(facts));
-    if let Some(token) = token {
-        introduce(cluster, node, token).await?;
+    let found = facts.kubelet_client.as_ref();
+    let introduced = client == Client::Always || !found.is_some_and(|found| accepts(cluster, node, found));
+    if introduced {
+        introduce(cluster, node).await?;
     }
     Service {
         unit: Some(unit::write(Component::Kubelet, program, &scope)),
@@ -161,36 +108,53 @@ async fn start(cluster: &Cluster, node: &Node, token: Option<&Token>) -> Result<
     }
     .ensure(&cluster.run, node)
     .await?;
-    registered(cluster, node, token.is_some()).await
+    registered(cluster, node, introduced).await
 }
 
-/// The token, in a file that goes once the kubelet has its own certificate.
-async fn introduce(cluster: &Cluster, node: &Node, token: &Token) -> Result<(), Report> {
-    let text = token.text();
+/// Whether the API accepts this as the certificate of the node's kubelet.
+fn accepts(cluster: &Cluster, node: &Node, found: &Certificate) -> bool {
+    let row = cluster.kubelet_client_row(&node.host);
+    cluster.pki().is_ok_and(|pki| {
+        pki.authority(row.authority).issued(found)
+            && found.common_name == row.profile.common_name
+            && found.not_after > Timestamp::now()
+    })
+}
+
+/// How the kubelet finds the API; its certificate is in a file of its own, for it renews that itself.
+fn kubeconfig(cluster: &Cluster) -> Result<RemoteFile, Report> {
     let endpoint = cluster.endpoint();
     let kubeconfig = Kubeconfig {
         cluster: &cluster.config.cluster_id,
         server: &endpoint,
         authority: &cluster.pki()?.authority(AuthorityName::Cluster).pem,
-        user: "kubelet-bootstrap",
-        credentials: Credentials::Token(&text),
+        user: "kubelet",
+        credentials: Credentials::File(paths::KUBELET_CLIENT),
     };
-    let file = RemoteFile::new(paths::KUBELET_BOOTSTRAP, kubeconfig.write().to_string()).secret();
-    let step = Step::new("kubelet/introduce", "give the kubelet a bootstrap token")
-        .undo(Undo::file(paths::KUBELET_BOOTSTRAP))
+    Ok(RemoteFile::new(paths::KUBELET, kubeconfig.write().to_string()).secret())
+}
+
+/// A client certificate for the kubelet. It is stopped, so that it starts with the new one.
+async fn introduce(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    let step = Step::new("kubelet/introduce", "give the kubelet a client certificate")
+        .undo(Undo::Folder { path: "/var/lib/kubelet".into() })
+        .undo(Undo::tree(paths::KUBELET_PKI))
         .always();
     let work = || async {
-        // A certificate that has expired, while the machine was off: the kubelet asks for another one.
-        let script = format!("rm -f {} {}", paths::KUBELET, paths::KUBELET_CLIENT);
-        node.remote.run(Command::sh("forget the kubelet's old certificate", script)).await?;
-        node.remote.write_file(file).await?;
+        let leaf = cluster.kubelet_client(&node.host)?;
+        let script = Script::new([include_str!("kubelet_client.sh")])
+            .set("FOLDER", paths::KUBELET_PKI)
+            .set("CURRENT", paths::KUBELET_CLIENT)
+            .set("TOKEN", paths::KUBELET_BOOTSTRAP);
+        let command = Command::sh("give the kubelet a client certificate", script).secret();
+        node.remote.run(command.stdin(format!("{}{}", leaf.certificate, *leaf.key))).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;
     Ok(())
 }
 
-/// Waits until the API knows the node; then the token's file is of no use any more.
+/// Waits until the API knows the node.
 async fn registered(cluster: &Cluster, node: &Node, introduced: bool) -> Result<(), Report> {
     let step = Step::new("kubelet/registered", "see the node in the API");
     let step = if introduced { step.always() } else { step };
@@ -198,51 +162,9 @@ async fn registered(cluster: &Cluster, node: &Node, introduced: bool) -> Result<
         let kubectl = cluster.kubectl().await?;
         let check = format!("kubectl get node {} -o name", node.host.name);
         kubectl.until("see the node in the API", &check, JOIN).await?;
-        let script = format!("rm -f {}", paths::KUBELET_BOOTSTRAP);
-        node.remote.run(Command::sh("remove the bootstrap token", script)).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;
-    Ok(())
-}
-
-/// Approves the workers' requests as they come, until all have joined or failed. An API that is out of
-/// breath for a moment is asked again; what it said last is the result.
-async fn approve(cluster: &Cluster, token: &Token, done: &AtomicBool) -> Result<(), Report> {
-    let (mut left, mut last) = (BTreeSet::new(), Ok(()));
-    while !done.load(Ordering::Relaxed) {
-        last = approve_next(cluster, token, &mut left).await;
-        if last.is_err() {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-    }
-    last
-}
-
-async fn approve_next(cluster: &Cluster, token: &Token, left: &mut BTreeSet<String>) -> Result<(), Report> {
-    let kubectl = cluster.kubectl().await?;
-    // One command waits on the master for the next request; it ends soon when none comes.
-    let wait = until(&others_wait(CLIENT, left), Duration::from_secs(2));
-    let script = format!("( {wait} ) >/dev/null 2>&1 || :\nkubectl get csr -o json");
-    let output = kubectl.run("wait for certificate requests", &script).await?;
-    let list = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let mut names = Vec::new();
-    for request in pending(&list) {
-        match judge_client(&cluster.config, &token.user(), &request) {
-            Verdict::Approve(_) => names.push(request.name),
-            Verdict::Leave(reason) => {
-                let ours = request.user == token.user();
-                if left.insert(request.name) && ours {
-                    let text = format!("certificate request left alone: {reason}");
-                    cluster.run.event(Event::warning(None, text));
-                }
-            }
-        }
-    }
-    if !names.is_empty() {
-        let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
-        kubectl.run("approve certificate requests", &script).await?;
-    }
     Ok(())
 }
 
@@ -298,6 +220,105 @@ fn remove_rules(program: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::context::Bare;
+    use crate::events::Silent;
+    use crate::journal::Journal;
+    use crate::pki::Authority;
+    use crate::remote::fake::{Call, Fake};
+    use crate::run::Run;
+    use jiff::SignedDuration;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// A cluster with the workers `w` and `v`, kept in a folder.
+    fn cluster(folder: &Path, fakes: &[Arc<Fake>]) -> Cluster {
+        let text = "masters: [{name: m, ip: 192.168.7.1, arch: amd64}]\n\
+                    workers: [{name: w, ip: 192.168.7.2, arch: amd64}, {name: v, ip: 192.168.7.3, arch: amd64}]\n\
+                    install: {package-source: {type: bundle}}\n";
+        let config = Arc::new(crate::config::parse("d.yaml", text.as_bytes()).unwrap().config);
+        let nodes = ["w", "v"].iter().zip(fakes);
+        let nodes = nodes.map(|(name, fake)| Node::new(config.host(name).unwrap().clone(), fake.clone()));
+        let run = Arc::new(Run::new(Journal::open(folder).unwrap(), Arc::new(Silent)));
+        Cluster::new(config.clone(), nodes.collect(), run, Arc::new(Bare), folder.to_path_buf())
+    }
+
+    /// What a node is given lets it be itself and nobody else; the key goes nowhere but to the node.
+    #[tokio::test]
+    async fn a_joining_node_gets_its_own_certificate_and_no_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let fakes = ["w", "v"].map(|name| Arc::new(Fake::new(name)));
+        let cluster = cluster(folder.path(), &fakes);
+        for (node, fake) in cluster.nodes.iter().zip(&fakes) {
+            introduce(&cluster, node).await.unwrap();
+            let calls = fake.calls();
+            let [Call::Run { script, stdin, .. }] = &calls[..] else { panic!("{calls:?}") };
+            let (name, text) = (&node.host.name, String::from_utf8(stdin.to_vec()).unwrap());
+            let leaf = Certificate::parse("client", text.as_bytes()).unwrap();
+            assert_eq!(leaf.common_name, format!("system:node:{name}"));
+            assert_eq!(leaf.organisations, ["system:nodes"]);
+            assert!(leaf.dns.is_empty() && leaf.ips.is_empty() && !leaf.is_authority);
+            let (key, _) =
+                text.split_once("-----BEGIN PRIVATE KEY-----\n").unwrap().1.split_once('\n').unwrap();
+            assert!(!script.contains(key));
+            let journal = std::fs::read_to_string(folder.path().join("journal.jsonl")).unwrap();
+            assert!(!journal.contains(key));
+            let files = crate::state::State::list(&crate::state::Folder::new(folder.path())).unwrap();
+            assert!(!files.iter().any(|file| file.path().ends_with("kubelet-client.key")), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_kubelet_whose_certificate_does_not_count_is_to_join_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = cluster(folder.path(), &["w", "v"].map(|name| Arc::new(Fake::new(name))));
+        let (w, v) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let parse = |text: &str| Certificate::parse("client", text.as_bytes()).unwrap();
+        let own = parse(&cluster.kubelet_client(&w.host).unwrap().certificate);
+        assert!(accepts(&cluster, w, &own));
+        assert!(!accepts(&cluster, v, &own), "another node's");
+        let late = Certificate { not_after: Timestamp::now() - SignedDuration::from_secs(1), ..own };
+        assert!(!accepts(&cluster, w, &late), "expired");
+        let (other, _) = Authority::make(AuthorityName::Cluster, Timestamp::now()).unwrap();
+        let profile = cluster.kubelet_client_row(&w.host).profile;
+        let foreign = parse(&other.sign("client", &profile, Timestamp::now()).unwrap().certificate);
+        assert!(!accepts(&cluster, w, &foreign), "of another authority");
+    }
+
+    /// What the script leaves in a folder that has `before` in it.
+    #[test]
+    fn the_new_certificate_takes_the_place_of_all_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join("pki").join(name);
+        let run = || {
+            let script = Script::new([include_str!("kubelet_client.sh")])
+                .set("FOLDER", at("").display().to_string())
+                .set("CURRENT", at("kubelet-client-current.pem").display().to_string())
+                .set("TOKEN", at("token").display().to_string());
+            let script = format!("set -eu\nsystemctl() {{ false; }}\necho new | {{\n{script}}}");
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            let mut files: Vec<String> = std::fs::read_dir(at(""))
+                .unwrap()
+                .map(|file| file.unwrap().file_name().into_string().unwrap())
+                .collect();
+            files.sort();
+            assert_eq!(std::fs::read_to_string(at("kubelet-client-current.pem")).unwrap(), "new\n");
+            assert!(std::fs::symlink_metadata(at("kubelet-client-current.pem")).unwrap().is_symlink());
+            files.join(" ")
+        };
+        let only = "kubelet-client-current.pem kubelet-client-issued.pem";
+        assert_eq!(run(), only, "the first time");
+        std::fs::remove_file(at("kubelet-client-current.pem")).unwrap();
+        for name in ["kubelet-client-2026-11-18-17-06-00.pem", "token", "kubelet-server-2026-11-18.pem"] {
+            std::fs::write(at(name), "old").unwrap();
+        }
+        std::os::unix::fs::symlink(
+            at("kubelet-client-2026-11-18-17-06-00.pem"),
+            at("kubelet-client-current.pem"),
+        )
+        .unwrap();
+        assert_eq!(run(), format!("{only} kubelet-server-2026-11-18.pem"));
+    }
 
     #[test]
     fn rules_of_pods_go_and_those_of_other_containers_stay() {
@@ -319,26 +340,6 @@ mod tests {
         };
         assert_eq!(left("false"), format!("{users}COMMIT\n"));
         assert_eq!(left("true"), format!("{users}{plugins}COMMIT\n"), "there were some before");
-    }
-
-    #[test]
-    fn a_kubelet_whose_certificate_has_expired_is_to_join_again() {
-        use crate::pki::table::{Names, Subject, rows};
-        use crate::pki::{Certificate, Folder, folder::Reuse};
-        let folder = tempfile::tempdir().unwrap();
-        let begin = Timestamp::now() - jiff::SignedDuration::from_hours(24 * 400);
-        let pki = Folder::prepare(folder.path(), None, begin).unwrap();
-        let api = Names::default();
-        let subject = Subject { name: "w", ip: [127, 0, 0, 1].into(), leaves: &["kubelet"], api: &api };
-        let row = rows(&subject).remove(0);
-        let joined = |at| {
-            let leaf = pki.leaf(Some("w"), &row, Reuse::Never, at).unwrap();
-            let found = Certificate::parse("kubelet-client", leaf.certificate.as_bytes()).unwrap();
-            has_joined(&Facts { kubelet_client: Some(found), ..Facts::default() })
-        };
-        assert!(joined(Timestamp::now()));
-        assert!(!joined(begin), "a year is over");
-        assert!(!has_joined(&Facts::default()));
     }
 
     #[test]

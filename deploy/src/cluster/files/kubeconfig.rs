@@ -1,4 +1,4 @@
-//! Kubeconfigs: who talks to which API server, with which certificate or token.
+//! Kubeconfigs: who talks to which API server, with which certificate.
 
 use crate::cluster::yaml;
 use crate::pki::Leaf;
@@ -9,7 +9,8 @@ use zeroize::Zeroizing;
 /// How the user of a kubeconfig proves who they are.
 pub enum Credentials<'a> {
     Certificate(&'a Leaf),
-    Token(&'a str),
+    /// A file on the node, with the certificate and its key.
+    File(&'a str),
 }
 
 pub struct Kubeconfig<'a> {
@@ -29,7 +30,7 @@ impl Kubeconfig<'_> {
                 "client-certificate-data": encode(&leaf.certificate),
                 "client-key-data": encode(&leaf.key),
             }),
-            Credentials::Token(token) => json!({ "token": token }),
+            Credentials::File(path) => json!({ "client-certificate": path, "client-key": path }),
         };
         let context = format!("{}@{}", self.user, self.cluster);
         Zeroizing::new(yaml::write(&json!({

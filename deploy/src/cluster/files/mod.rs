@@ -1,7 +1,6 @@
 //! The content of every file that a component reads. Pure: config and facts in, text out.
 
 pub mod addons;
-pub mod bootstrap;
 pub mod control_plane;
 pub mod coredns;
 pub mod etcd;
@@ -9,5 +8,6 @@ pub mod kubeconfig;
 pub mod kubelet;
 pub mod nginx;
 pub mod proxy;
+pub mod rights;
 pub mod runtime;
 pub mod unit;

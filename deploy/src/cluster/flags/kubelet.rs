@@ -8,7 +8,6 @@ fn has_dockershim(scope: &Scope<'_>) -> bool {
 }
 
 pub(super) const TABLE: &[Flag] = &[
-    flag("bootstrap-kubeconfig", |_| text(paths::KUBELET_BOOTSTRAP)),
     // dockershim and its flags left with 1.24; from then on there is only a remote runtime.
     until(24, "cni-bin-dir", |scope| {
         has_dockershim(scope).then(|| scope.config.network.cni_bin_dirs.join(","))
