@@ -1,6 +1,7 @@
 //! One machine that is everything, with containerd: deployed, cleaned up, and deployed again by an installer
-//! that is killed ten times on its way. Both end in the same state.
+//! that is killed ten times on its way. Both end in the same state. Then all of its certificates expire.
 
+use eggo_tests::expired::{expire, old_authorities};
 use eggo_tests::lab::{Kind, Lab};
 use eggo_tests::site::{Place, Release, Site, succeed};
 use std::process::Command;
@@ -23,7 +24,11 @@ fn a_killed_deploy_ends_like_one_that_was_not() {
     let Some(lab) = Lab::take(&[("m", Kind::DebAmd64)]) else { return };
     let Some(site) = Site::new(lab, "killed", Release::wanted(), "debian") else { return };
     let bundle = site.build();
-    site.describe("one-node", &[Place { host: "m", lists: &["masters", "workers"] }], "");
+    site.describe(
+        "one-node",
+        &[Place { host: "m", lists: &["masters", "workers"] }],
+        &old_authorities(&site),
+    );
 
     let begin = Instant::now();
     succeed(site.deploy(&bundle));
@@ -50,6 +55,14 @@ fn a_killed_deploy_ends_like_one_that_was_not() {
     assert_eq!(site.host("m").exec(STATE), wanted);
     let again = succeed(site.deploy(&bundle));
     assert!(again.contains("nothing to do"), "{again}");
+
+    site.kubectl("m", "create secret generic kept --from-literal=word=kept");
+    expire(&site, &["m"]);
+    succeed(site.install(&["certs", "renew", "--yes"]));
+    assert!(site.kubectl("m", "get nodes --no-headers").contains(" Ready "));
+    let word = site.kubectl("m", "get secret kept -o jsonpath='{.data.word}'");
+    assert_eq!(word.trim(), "a2VwdA==");
+    succeed(site.install(&["status"]));
 }
 
 /// Runs it and kills it after that time. True if it had ended by itself.

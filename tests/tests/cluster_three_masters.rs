@@ -2,6 +2,7 @@
 //! worker joins and leaves, a master leaves, and the programs are upgraded, while the API answers.
 
 use eggo_deploy::pki::{AuthorityName, Folder, Names, Profile, Usage};
+use eggo_tests::expired::{expire, old_authorities};
 use eggo_tests::lab::{Kind, Lab};
 use eggo_tests::site::{PROGRAMS, Place, Release, Site, run, succeed};
 use jiff::{SignedDuration, Timestamp};
@@ -18,8 +19,9 @@ fn three_masters_behind_a_load_balancer() {
     let Some(site) = Site::new(lab, "three", Release::wanted(), "debian") else { return };
     let bundle = site.build();
     let balancer = format!(
-        "loadbalance: {{name: w, ip: {}, port: 22, arch: amd64, bind-port: 8443}}\n",
-        site.host("w").address()
+        "loadbalance: {{name: w, ip: {}, port: 22, arch: amd64, bind-port: 8443}}\n{}",
+        site.host("w").address(),
+        old_authorities(&site)
     );
     let mut places = vec![
         Place { host: "m", lists: &["masters", "workers"] },
@@ -76,6 +78,8 @@ fn three_masters_behind_a_load_balancer() {
         .exec(&format!("timeout 60 sh -c 'until [ -s {serving}-current.pem ]; do sleep 0.5; done'"));
     succeed(site.install(&["etcd", "backup"]));
 
+    everything_has_expired(&site);
+
     // A version whose kubelet does not start: the workers go back to what they had.
     let former = bundle;
     let next = patched(&site, "next");
@@ -124,6 +128,22 @@ fn three_masters_behind_a_load_balancer() {
     assert!(!left.contains("kubelet_config") && !left.contains("/usr/bin/kubelet"), "{left}");
     site.host("x").exec("mountpoint -q /var/lib/kubelet && [ -z \"$(ls -A /var/lib/kubelet)\" ]");
     assert!(site.kubectl("o", "get configmap").contains("while-one-is-dead"));
+}
+
+/// No member of etcd works alone, and the API does not answer: one command makes all of it work again.
+fn everything_has_expired(site: &Site) {
+    expire(site, &["m", "n", "o", "w", "x"]);
+    let status = run(site.install(&["certs", "status"]));
+    let told = String::from_utf8_lossy(&status.stderr);
+    assert_eq!(status.status.code(), Some(4), "{told}");
+    assert!(String::from_utf8_lossy(&status.stdout).contains("  expired"), "{told}");
+    assert!(told.contains("have expired") && told.contains("eggo-install certs renew"), "{told}");
+    succeed(site.install(&["certs", "renew", "--yes"]));
+    succeed(site.install(&["certs", "status"]));
+    succeed(site.install(&["status"]));
+    assert!(site.kubectl("o", "get configmap").contains("while-one-is-dead"));
+    let nodes = site.kubectl("n", "get nodes --no-headers");
+    assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
 }
 
 /// A kubelet's certificate of more than a year ago, with its key.

@@ -1,11 +1,11 @@
 //! Certificates after the deploy: how long they last, and new ones without a pause.
 
-use super::context::{Cluster, ClusterView, Node};
-use super::deploy::{control_plane, dns, etcd, serving, workers};
-use super::etcd_data;
-use crate::config::DnsKind;
-use crate::phases::{Failure, PhaseError};
-use crate::pki::{Certificate, folder::Reuse};
+mod renew;
+
+pub use renew::renew;
+
+use super::context::{ClusterView, Node};
+use crate::pki::Certificate;
 use crate::remote::Command;
 use eggo_bundles::Role;
 use eggo_errors::{Count, Exit, Report};
@@ -137,48 +137,6 @@ pub async fn status(cluster: &ClusterView, asked: &[&Node]) -> Result<Vec<Line>,
         }
     }
     Ok(lines)
-}
-
-/// New leaves for every node, or for those in `only`; one node after the other, each working again
-/// before the next. What kubelets ask the cluster for is approved.
-pub async fn renew(cluster: &Cluster, only: &[String]) -> Result<(), PhaseError> {
-    etcd_data::backup_before(cluster, "renew").await.map_err(PhaseError::Whole)?;
-    for node in &cluster.nodes {
-        let name = &node.host.name;
-        if !only.is_empty() && !only.contains(name) {
-            continue;
-        }
-        cluster.run.stop().check().map_err(PhaseError::Whole)?;
-        renew_one(cluster, name).await.map_err(|report| {
-            cluster.run.mark_failed(name);
-            PhaseError::Nodes(vec![Failure { node: name.clone(), report }])
-        })?;
-    }
-    if cluster.config.kubelet_serving {
-        serving::approve_all(cluster, serving::LIMIT).await.map_err(PhaseError::Whole)?;
-    }
-    super::deploy::certificates::renew_admin(cluster).map_err(PhaseError::Whole)
-}
-
-async fn renew_one(cluster: &Cluster, name: &str) -> Result<(), Report> {
-    let Some(node) = cluster.node(name) else { return Ok(()) };
-    node.facts(&cluster.config).await?;
-    for row in cluster.rows(&node.host) {
-        cluster.pki()?.leaf(Some(name), &row, Reuse::Never, Timestamp::now())?;
-    }
-    if node.host.has(Role::Etcd) && cluster.config.etcd.external.is_none() {
-        etcd::again(cluster, node).await?;
-    }
-    if node.host.has(Role::Master) {
-        control_plane::start(cluster, node).await?;
-        if cluster.config.dns.kind == DnsKind::Binary {
-            dns::start(cluster, node).await?;
-        }
-    }
-    if node.host.has(Role::Worker) {
-        workers::refresh(cluster, node).await?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,20 +1,24 @@
-//! etcd's data: snapshots onto the control machine, and back.
+//! etcd's data: snapshots onto the control machine, and back. Members that do not answer are copied from their disks.
 
 use super::context::{Cluster, Node};
 use super::deploy::etcd::{ETCDCTL, LOCAL, asking, members};
 use super::flags::peer_url;
 use super::paths;
 use crate::events::Event;
+use crate::failure::{Failure, PhaseError};
 use crate::remote::{Command, Script};
+use crate::run::{Outcome, Step};
 use crate::state;
 use bytes::Bytes;
 use eggo_bundles::{Digest, Role};
-use eggo_errors::Report;
+use eggo_errors::{Exit, Report};
 use jiff::Timestamp;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
+use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 
 const LIMIT: Duration = Duration::from_secs(600);
@@ -65,28 +69,73 @@ pub async fn backup_before(cluster: &Cluster, why: &str) -> Result<(), Report> {
 }
 
 async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
-    let folder = state::Folder::new(&cluster.state).backups();
-    let io =
-        |path: &Path, error: io::Error| Report::new(format!("cannot write `{}`: {error}", path.display()));
-    state::make(&folder).map_err(|error| io(&folder, error))?;
-    let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let path = folder.join(format!("etcd-{time}-{why}.db"));
-
     let save = Script::new([ETCDCTL, include_str!("etcd_data/save.sh")]).set("SNAPSHOT", SNAPSHOT);
     let save = asking(save, LOCAL, "300s");
-    let output = node.remote.run(Command::sh("take a snapshot of etcd", save).timeout(LIMIT)).await?;
-    let digest: Digest = output
-        .text()
-        .split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .parse()
-        .map_err(|_| Report::new(format!("{}: the snapshot of etcd has no digest", node.host.name)))?;
+    let digest = saved(node, Command::sh("take a snapshot of etcd", save)).await?;
+    let file = fetch(cluster, node, digest).await?;
+    keep(cluster, node, file, why)
+}
 
-    // Gone with its name unless it is kept: one that fails leaves nothing behind.
-    let new =
-        tempfile::Builder::new().prefix(".new-").tempfile_in(&folder).map_err(|error| io(&folder, error))?;
-    let mut file = new.reopen().map_err(|error| io(new.path(), error))?;
+/// A copy of every member's data, as it is on its disk: for members that cannot be asked for a snapshot. Each is restored
+/// as a snapshot is. Enough if one can be had; `why` becomes part of their names.
+pub async fn copy(cluster: &Cluster, members: &[&Node], why: &str) -> Result<Vec<Backup>, Report> {
+    let copies = members.iter().map(|node| copy_from(cluster, node, why));
+    let (mut backups, mut failures) = (Vec::new(), Vec::new());
+    for (node, copied) in members.iter().zip(futures::future::join_all(copies).await) {
+        match copied {
+            Ok(backup) => backups.push(backup),
+            Err(report) => failures.push(Failure { node: node.host.name.clone(), report }),
+        }
+    }
+    if backups.is_empty() {
+        return Err(PhaseError::Nodes(failures).report("Copy the data of etcd"));
+    }
+    for failure in failures {
+        cluster.run.event(Event::warning(Some(&failure.node), failure.report.message));
+    }
+    Ok(backups)
+}
+
+async fn copy_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
+    let digest = OnceLock::new();
+    let step = Step::new("etcd/copy", "copy the data of etcd").always();
+    let work = || async {
+        let copy = Script::new([include_str!("etcd_data/copy.sh")])
+            .set("SNAPSHOT", SNAPSHOT)
+            .set("DATA", paths::ETCD_DATA);
+        let copied = saved(node, Command::sh("copy the data of etcd", copy).once()).await?;
+        digest.set(copied).map_err(|_| Report::new("a copy was made twice").exit(Exit::Bug))?;
+        Ok(Outcome::Unchanged)
+    };
+    cluster.run.step(&node.host.name, step, work).await?;
+    let digest = digest.get().ok_or_else(|| Report::new("a copy was not made").exit(Exit::Bug))?;
+    let file = fetch(cluster, node, *digest).await?;
+    // A snapshot ends with the digest of what comes before it, and is refused without.
+    let sealed = file.reopen().and_then(|mut end| {
+        end.seek(SeekFrom::End(0))?;
+        end.write_all(digest.as_bytes())?;
+        end.sync_all()
+    });
+    sealed.map_err(|error| unwritable(file.path(), &error))?;
+    keep(cluster, node, file, &format!("{why}-{}", node.host.name))
+}
+
+/// Runs a command that leaves a snapshot on the node; returns its digest.
+async fn saved(node: &Node, command: Command) -> Result<Digest, Report> {
+    let output = node.remote.run(command.timeout(LIMIT)).await?;
+    let text = output.text();
+    let digest = text.split_whitespace().next().unwrap_or_default().parse();
+    digest.map_err(|_| Report::new(format!("{}: the snapshot of etcd has no digest", node.host.name)))
+}
+
+/// The node's snapshot, in a file of ours. It goes with its name unless it is kept: one that fails leaves nothing behind.
+async fn fetch(cluster: &Cluster, node: &Node, digest: Digest) -> Result<NamedTempFile, Report> {
+    let folder = state::Folder::new(&cluster.state).backups();
+    state::make(&folder).map_err(|error| unwritable(&folder, &error))?;
+    let new = tempfile::Builder::new().prefix(".new-").tempfile_in(&folder);
+    let new = new.map_err(|error| unwritable(&folder, &error))?;
+    let io = |error: io::Error| unwritable(new.path(), &error);
+    let mut file = new.reopen().map_err(io)?;
     let (sender, mut pieces) = mpsc::channel::<Bytes>(16);
     let fetch = Script::new([include_str!("etcd_data/fetch.sh")]).set("SNAPSHOT", SNAPSHOT);
     let fetch = Command::sh("fetch the snapshot", fetch);
@@ -99,16 +148,29 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
         file.sync_all()
     };
     let (fetched, written) = futures::join!(fetching, writing);
-    written.map_err(|error| io(&path, error))?;
+    written.map_err(io)?;
     fetched?;
-    let mut file = new.reopen().map_err(|error| io(&path, error))?;
-    let (found, size) = Digest::of_reader(&mut file).map_err(|error| io(&path, error))?;
+    let (found, _) = new.reopen().and_then(|mut file| Digest::of_reader(&mut file)).map_err(io)?;
     if found != digest {
         return Err(Report::new(format!("{}: the snapshot was damaged on its way", node.host.name)));
     }
-    new.persist(&path).map_err(|error| io(&path, error.error))?;
-    state::sync(&folder).map_err(|error| io(&folder, error))?;
-    Ok(Backup { path, size, sha256: digest, member: node.host.name.clone() })
+    Ok(new)
+}
+
+/// Keeps it under a name with the time in it.
+fn keep(cluster: &Cluster, node: &Node, file: NamedTempFile, why: &str) -> Result<Backup, Report> {
+    let folder = state::Folder::new(&cluster.state).backups();
+    let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let path = folder.join(format!("etcd-{time}-{why}.db"));
+    let io = |error: io::Error| unwritable(&path, &error);
+    let (sha256, size) = file.reopen().and_then(|mut file| Digest::of_reader(&mut file)).map_err(io)?;
+    file.persist(&path).map_err(|error| io(error.error))?;
+    state::sync(&folder).map_err(io)?;
+    Ok(Backup { path, size, sha256, member: node.host.name.clone() })
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Report {
+    Report::new(format!("cannot write `{}`: {error}", path.display()))
 }
 
 /// Puts a snapshot in place of all members' data. The API is down meanwhile; the data that was

@@ -11,7 +11,7 @@ use crate::config::{self, Component};
 use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::{CALL, Command, RemoteFile, Script};
+use crate::remote::{CALL, Command, RemoteFile, Script, Written};
 use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_errors::Report;
@@ -55,17 +55,53 @@ async fn in_order(cluster: &Cluster) -> Result<Vec<&Node>, Report> {
     Ok(old)
 }
 
-/// Members that have data need each other to start: after a power cut none comes up alone.
+/// Members that have data need each other to start: after a power cut none comes up alone. Neither does any whose
+/// certificate has expired: where none answers, all get theirs first.
 async fn wake(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
-    let all = futures::future::join_all(members.iter().map(|node| async {
-        if node.facts(&cluster.config).await?.etcd_data {
-            let script = Script::new([include_str!("etcd_wake.sh")]);
-            node.remote.run(Command::sh("wake etcd", script)).await?;
+    let mut old = Vec::new();
+    for node in members {
+        if node.facts(&cluster.config).await.map_err(PhaseError::Whole)?.etcd_data {
+            old.push(*node);
         }
-        Ok::<_, Report>(())
-    }));
-    all.await.into_iter().collect::<Result<Vec<_>, _>>().map_err(PhaseError::Whole)?;
+    }
+    if !old.is_empty() && !any_answers(&old).await {
+        give_certificates(cluster, &old).await?;
+    }
+    super::on_each(&cluster.run, &old, |node| Box::pin(wake_one(node))).await
+}
+
+async fn wake_one(node: &Node) -> Result<(), Report> {
+    let script = Script::new([include_str!("etcd_wake.sh")]);
+    node.remote.run(Command::sh("wake etcd", script)).await?;
     Ok(())
+}
+
+/// Whether any member answers: that takes more than half of all.
+pub async fn any_answers(members: &[&Node]) -> bool {
+    let asked = members.iter().map(|node| is_healthy(node, LOCAL));
+    futures::future::join_all(asked).await.contains(&Some(true))
+}
+
+/// Gives all members their certificates at the same time, and starts those that do not run. A member reads them again
+/// for each connection, so that more than half of them find each other without a restart.
+pub async fn give_certificates(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
+    super::on_each(&cluster.run, members, |node| {
+        Box::pin(async {
+            let files = certificates(cluster, &node.host)?;
+            let step = Step::new("etcd/certificates", "give etcd its certificates")
+                .fingerprint_of(files.iter().map(|file| &file.content))
+                .undo_all(files.iter().map(|file| Undo::file(&file.path)))
+                .always();
+            let work = || async {
+                let written = node.remote.write_files(files).await?;
+                wake_one(node).await?;
+                Ok(Outcome::changed_if(written.contains(&Written::Changed)))
+            };
+            cluster.run.step(&node.host.name, step, work).await?;
+            Ok(())
+        })
+    })
+    .await
 }
 
 /// Starts one member. `before` are the members that are there already.

@@ -7,9 +7,11 @@ use crate::cluster::context::Node;
 use crate::cluster::kubectl::{Kubectl, until};
 use crate::events::Event;
 use crate::phases::PhaseError;
-use crate::remote::{Command, words};
+use crate::pki::{AuthorityName, Certificate};
+use crate::remote::{Command, Script, words};
 use eggo_bundles::Role;
 use eggo_errors::Report;
+use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -74,13 +76,15 @@ async fn approve_pending(
     Ok(nodes)
 }
 
+/// The workers whose kubelets have no serving certificate that the cluster accepts.
 async fn without_certificate(cluster: &Cluster) -> Result<Vec<String>, Report> {
+    let authority = cluster.pki()?.authority(AuthorityName::Cluster);
     let mut missing = Vec::new();
     for node in cluster.standing(Role::Worker) {
-        let there = node
-            .remote
-            .run(Command::sh("look for the serving certificate", format!("[ -s {FILE} ]")).unchecked());
-        if !there.await?.success() {
+        let script = Script::new([include_str!("certificate_of.sh")]).set("FILE", FILE);
+        let output = node.remote.run(Command::sh("look at the serving certificate", script)).await?;
+        let found = Certificate::parse("kubelet-server", &output.stdout);
+        if !found.is_ok_and(|found| authority.issued(&found) && found.not_after > Timestamp::now()) {
             missing.push(node.host.name.clone());
         }
     }
