@@ -55,4 +55,5 @@ pub mod ssh;
 pub mod state;
 pub mod stop;
 pub mod store;
+pub mod undo;
 pub mod version;

@@ -23,6 +23,8 @@ pub const ETCD_CONFIG: &str = "/etc/etcd/etcd.conf";
 pub const ETCD_DATA: &str = "/var/lib/etcd/default.etcd";
 pub const COREDNS: &str = "/etc/kubernetes/coredns.conf";
 pub const COREFILE: &str = "/etc/dns/Corefile";
+/// kubectl's, while it runs, and what it remembers.
+pub const KUBECTL: &str = "/run/eggo";
 /// Units that an administrator adds go here; they come before a package's own of the same name,
 /// whose file stays as the package manager knows it.
 pub const UNITS: &str = "/etc/systemd/system";

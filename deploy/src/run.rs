@@ -10,8 +10,9 @@ pub(crate) use begun::{BegunPhase, BegunStep};
 
 use crate::events::{Event, Sink};
 use crate::failure::{Failure, PhaseError};
-use crate::journal::{Entry, Journal, JournalError, Record, Undo, now};
+use crate::journal::{Entry, Journal, JournalError, Record, now};
 use crate::stop::{Stop, is_stopped};
+use crate::undo::Undo;
 use eggo_errors::Report;
 use futures::StreamExt;
 use std::collections::BTreeSet;

@@ -1,33 +1,22 @@
 //! A node may be the machine that we run on: undoing what was done there must not remove the
 //! cluster's own state, on which the undoing itself depends.
 
-use crate::cluster::{kubectl, paths};
-use crate::journal::{Entry, Undo};
-use crate::runtimes::RuntimeKind;
-use crate::store::ROOT;
+use crate::journal::Entry;
+use crate::undo::removable;
 use eggo_errors::Report;
 use std::path::{Path, PathBuf};
-
-/// Folders that go as a whole when a node is cleaned up.
-fn removed() -> impl Iterator<Item = &'static str> {
-    let ours = [ROOT, kubectl::FOLDER, paths::KUBERNETES, paths::ETCD_DATA, "/var/lib/kubelet"];
-    ours.into_iter().chain(RuntimeKind::all().map(|kind| kind.data))
-}
 
 /// The folder that a cleanup would remove with `state` in it, if this machine were a node.
 pub fn removed_folder(state: &Path) -> Option<&'static str> {
     let real = real(state);
-    removed().find(|folder| real.starts_with(folder))
+    removable().find(|folder| real.starts_with(folder))
 }
 
 /// Refuses a journal that would remove `state` from under us. `entries` are those of this machine.
 pub(super) fn refuse_own_state(entries: &[Entry], state: &Path) -> Result<(), Report> {
     let real = real(state);
     let undos = entries.iter().flat_map(|entry| &entry.undo);
-    let mut trees = undos.filter_map(|undo| match undo {
-        Undo::Tree { path } => Some(path),
-        _ => None,
-    });
+    let mut trees = undos.flat_map(|undo| undo.trees());
     match trees.find(|path| real.starts_with(path)) {
         None => Ok(()),
         Some(path) => {
@@ -52,6 +41,8 @@ fn real(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::ROOT;
+    use crate::undo::Undo;
 
     #[test]
     fn the_state_is_never_removed_from_under_us() {

@@ -11,10 +11,11 @@ pub use hooks::CleanupHooks;
 pub use incomplete::Incomplete;
 
 use crate::events::Event;
-use crate::journal::{Entry, Record, Undo, now};
+use crate::journal::{Entry, Record, now};
 use crate::phases::Failure;
-use crate::remote::{Command, Host};
+use crate::remote::{Command, Host, Script};
 use crate::run::{BegunPhase, BegunStep, Run};
+use crate::undo::{self, Undo};
 use eggo_errors::{Count, Exit, Report};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,10 +164,6 @@ async fn undo_all(
     entries: &[Entry],
     options: &Options,
 ) -> (usize, Option<Report>) {
-    if let Some(bad) = entries.iter().flat_map(|entry| &entry.undo).find(|undo| !undo.is_sound()) {
-        let report = Report::new(format!("the journal asks to `{}`, which is refused", bad.title()));
-        return (0, Some(report));
-    }
     if options.this_machine.contains(node)
         && let Err(report) = guard::refuse_own_state(entries, run.journal().folder())
     {
@@ -197,19 +194,11 @@ async fn undo_all(
     (undone, failure)
 }
 
-/// Every undo in a shell of its own: one that fails does not stop the others.
-fn script(entries: &[Entry], options: &Options) -> String {
-    let mut script = String::new();
-    for (at, entry) in entries.iter().enumerate() {
-        let wanted = |undo: &&Undo| options.images || !matches!(undo, Undo::Images { .. });
-        script.push_str("status=0\n");
-        for undo in together(&entry.undo).iter().rev().filter(wanted) {
-            // Left of `||` the shell would go on after a failure, whatever `set -e` says.
-            script.push_str(&format!("(set -e\n{}\n) >&2\n[ $? = 0 ] || status=1\n", undo.shell()));
-        }
-        script.push_str(&format!("[ $status = 0 ] || echo '@failed {at}'\n"));
-    }
-    format!("set +e\n{script}true")
+/// The actions of each entry, the last one first.
+fn script(entries: &[Entry], options: &Options) -> Script {
+    let wanted = |undo: &&Undo| options.images || !matches!(undo, Undo::Images { .. });
+    let merged: Vec<Vec<Undo>> = entries.iter().map(|entry| together(&entry.undo)).collect();
+    undo::undoing(merged.iter().map(|undo| undo.iter().rev().filter(wanted).collect()))
 }
 
 /// With all packages in one: those of a later run may need those of an earlier one, and the other way about.

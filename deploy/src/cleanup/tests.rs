@@ -22,7 +22,7 @@ async fn journal(folder: &Path) -> Run {
             phase: phase.into(),
             step: step.into(),
             fingerprint: String::new(),
-            undo: vec![Undo::script(step, format!("undo-{step}"))],
+            undo: vec![Undo::unit(format!("undo-{step}"))],
             at: now(),
         };
         run.journal().append(record).await.unwrap();
@@ -92,13 +92,17 @@ fn the_first_phase_is_undone_last_whatever_came_to_it_later() {
 }
 
 #[test]
-fn an_undo_ends_where_it_fails_and_is_told() {
-    let bad = Undo::script("bad", "false; echo went on");
-    let entries = [entry("p", "good", vec![Undo::script("good", "true")]), entry("p", "bad", vec![bad])];
-    let script = script(&entries, &Options::default());
-    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "@failed 1\n");
-    assert!(output.stderr.is_empty());
+fn images_go_only_on_request_and_every_entry_is_asked_for_its_end() {
+    let images = Undo::Images { runtime: Default::default(), names: vec!["pause".into()] };
+    let entries = [entry("p", "x", vec![Undo::unit("a"), images]), entry("p", "y", vec![])];
+    let calls = |images| {
+        let script = script(&entries, &Options { images, ..Options::default() }).to_string();
+        let lines = script.lines().filter(|line| line.starts_with("undo stop") || line.starts_with("entry "));
+        (lines.map(str::to_string).collect::<Vec<_>>(), script.contains("undo remove_images_of"))
+    };
+    let lines = ["undo stop_unit a", "entry 0", "entry 1"].map(String::from).to_vec();
+    assert_eq!(calls(false), (lines.clone(), false));
+    assert_eq!(calls(true), (lines, true));
 }
 
 #[test]
@@ -107,28 +111,9 @@ fn packages_of_all_runs_go_together() {
         manager: crate::facts::Manager::Dpkg,
         names: names.iter().map(|name| name.to_string()).collect(),
     };
-    let other = Undo::script("other", "true");
+    let other = Undo::unit("other");
     let merged = together(&[other.clone(), packages(&["a"]), packages(&["b", "c"])]);
     assert_eq!(merged, [other, packages(&["a", "b", "c"])]);
-}
-
-#[tokio::test]
-async fn a_journal_that_asks_for_too_much_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = open(folder.path());
-    let record = Record::Intent {
-        node: "a".into(),
-        phase: "p".into(),
-        step: "s".into(),
-        fingerprint: String::new(),
-        undo: vec![Undo::tree("/etc")],
-        at: now(),
-    };
-    run.journal().append(record).await.unwrap();
-    let a = Arc::new(Fake::new("a"));
-    let cleaned = cleanup(&run, &hosts(&[&a]), &Options::default()).await.unwrap();
-    assert!(a.scripts().is_empty());
-    assert_eq!(cleaned.failures[0].report.message, "the journal asks to `remove /etc`, which is refused");
 }
 
 /// A cluster of one node with a hook before its cleanup and one after it.

@@ -3,15 +3,12 @@
 //! The kubeconfig comes with standard input and lies in memory (tmpfs, 0600) until the command
 //! ends; what follows it on standard input is the command's own.
 
+use crate::paths::KUBECTL as FOLDER;
 use crate::remote::{Command, Host, Output, quote, words};
 use eggo_errors::Report;
 use serde_json::Value;
 use std::time::Duration;
 use zeroize::Zeroizing;
-
-/// On a master, in memory: kubeconfigs while they are used, and what kubectl remembers of the API between
-/// commands. It goes with the node's mark.
-pub const FOLDER: &str = "/run/eggo";
 
 /// `repeat LIMIT COMMAND…`, for a script.
 pub const REPEAT: &str = include_str!("repeat.sh");

@@ -6,9 +6,9 @@
 
 use super::context::Node;
 use super::paths;
-use crate::journal::Undo;
 use crate::remote::{Command, RemoteFile, Script, Written};
 use crate::run::{Outcome, Run, Step};
+use crate::undo::Undo;
 use eggo_bundles::digest::Hasher;
 use eggo_errors::Report;
 use std::time::Duration;

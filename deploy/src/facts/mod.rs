@@ -106,6 +106,16 @@ pub enum Manager {
     Rpm,
 }
 
+impl Manager {
+    /// As the functions for it end in scripts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dpkg => "dpkg",
+            Self::Rpm => "rpm",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cgroup {

@@ -5,15 +5,14 @@
 //! whether a step is done, [`crate::cleanup`] walks it backwards.
 
 mod record;
-mod undo;
 mod writer;
 
 pub use record::Record;
 pub(crate) use record::now;
-pub use undo::Undo;
 
 use crate::config::Schedule;
 use crate::state::{self, Folder, Name};
+use crate::undo::{Undo, Unsound};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -27,8 +26,10 @@ pub enum JournalError {
     Busy(String),
     #[error("cannot {action} `{}`", .path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("`{}` line {line} is not a record", .path.display())]
-    Damaged { path: PathBuf, line: usize, source: serde_json::Error },
+    #[error("`{}` line {line}: {why}", .path.display())]
+    Damaged { path: PathBuf, line: usize, why: String },
+    #[error("`{step}` on {node} cannot be journaled: {unsound}")]
+    Refused { node: String, step: String, unsound: Unsound },
     #[error("the journal could not be written: {0}")]
     Write(String),
 }
@@ -42,6 +43,7 @@ impl eggo_errors::Explain for JournalError {
         eggo_errors::Code::new(match self {
             Self::Busy(_) => "journal-busy",
             Self::Damaged { .. } => "journal-damaged",
+            Self::Refused { .. } => "journal-refused",
             Self::Io { .. } | Self::Write(_) => "journal-failed",
         })
     }
@@ -50,8 +52,9 @@ impl eggo_errors::Explain for JournalError {
         match self {
             Self::Busy(_) => Some("wait for it to end, or stop it and run again".into()),
             Self::Damaged { .. } => {
-                Some("every line is one change; a line that was edited by hand can be removed".into())
+                Some("nothing was done; put journal.jsonl back from a backup of this machine".into())
             }
+            Self::Refused { .. } => Some("nothing was changed by this step".into()),
             Self::Io { .. } | Self::Write(_) => None,
         }
     }
@@ -163,6 +166,7 @@ impl Journal {
 
     /// Appends a record; returns when it is safe on disk.
     pub async fn append(&self, record: Record) -> Result<(), JournalError> {
+        record.check()?;
         let mut line = serde_json::to_vec(&record).map_err(|error| JournalError::Write(error.to_string()))?;
         line.push(b'\n');
         self.writer.append(line).await.map_err(JournalError::Write)?;
@@ -211,12 +215,8 @@ impl State {
         for (index, line) in
             text.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
         {
-            let record = serde_json::from_slice(line).map_err(|source| JournalError::Damaged {
-                path: path.to_path_buf(),
-                line: index + 1,
-                source,
-            })?;
-            state.apply(&record);
+            let damaged = |why| JournalError::Damaged { path: path.to_path_buf(), line: index + 1, why };
+            state.apply(&Record::read(line).map_err(damaged)?);
         }
         Ok(state)
     }

@@ -1,10 +1,11 @@
 //! The lines of a journal.
 
-use super::Undo;
+use super::JournalError;
+use crate::undo::{Undo, legacy};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "record", rename_all = "kebab-case")]
+#[serde(tag = "record", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Record {
     /// A command began.
     Begin {
@@ -45,6 +46,31 @@ pub enum Record {
         node: String,
         at: String,
     },
+}
+
+impl Record {
+    /// From a line of a journal; or why it is none.
+    pub(super) fn read(line: &[u8]) -> Result<Self, String> {
+        let text = |error: serde_json::Error| format!("it is not a record: {error}");
+        let mut value = serde_json::from_slice(line).map_err(text)?;
+        legacy::translate(&mut value)?;
+        let record: Self = serde_json::from_value(value).map_err(text)?;
+        record.check().map_err(|error| match error {
+            JournalError::Refused { unsound, .. } => unsound.to_string(),
+            other => other.to_string(),
+        })?;
+        Ok(record)
+    }
+
+    /// Whether everything that it asks a cleanup to do is sound.
+    pub(super) fn check(&self) -> Result<(), JournalError> {
+        let Self::Intent { node, step, undo, .. } = self else { return Ok(()) };
+        let refused = |unsound| {
+            let (node, step) = (node.clone(), step.clone());
+            JournalError::Refused { node, step, unsound }
+        };
+        undo.iter().try_for_each(|undo| undo.check().map_err(refused))
+    }
 }
 
 /// The time in a record.

@@ -69,55 +69,6 @@ async fn a_step_in_a_new_form_still_undoes_the_old_one() {
     assert_eq!(journal.entries()[0].phase, "files");
 }
 
-/// A real shell with another place for what is kept.
-fn sh(folder: &Path, undo: &Undo) -> bool {
-    let kept = folder.join("kept");
-    let script = format!("set -e\n{}", undo.shell().replace(crate::remote::KEPT, kept.to_str().unwrap()));
-    std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success()
-}
-
-#[test]
-fn a_file_goes_back_to_what_it_was_and_one_that_is_not_ours_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    let undo = Undo::file(file.to_str().unwrap());
-    let note = |kind: &str, text: &str| {
-        let note = folder.path().join(format!("kept/{kind}{}", file.display()));
-        fs::create_dir_all(note.parent().unwrap()).unwrap();
-        fs::write(note, text).unwrap();
-    };
-    fs::write(&file, "the user's, and like ours").unwrap();
-    assert!(sh(folder.path(), &undo) && file.exists());
-    note("original", "before");
-    // Cut off and repeated, too.
-    for _ in 0..2 {
-        assert!(sh(folder.path(), &undo));
-        assert_eq!(fs::read_to_string(&file).unwrap(), "before");
-    }
-    note("absent", "");
-    assert!(sh(folder.path(), &undo) && !file.exists());
-}
-
-#[test]
-fn packages_that_others_need_stay() {
-    let folder = tempfile::tempdir().unwrap();
-    // `b` needs `a`, and someone else's package needs `c`.
-    let fake = r#"there=$PWD/there; case $1 in
--q) grep -qx "$3" $there; exit ;;
--e) shift; [ "$1" = --test ] && { test=yes; shift; }
-  case " $* " in *" c "*) exit 1 ;; *" a "*) case " $* " in *" b "*) ;; *) ! grep -qx b $there || exit 1 ;; esac ;; esac
-  [ -n "$test" ] || for n in "$@"; do grep -vx "$n" $there > $there.new || :; mv $there.new $there; done ;;
-esac"#;
-    let script = crate::facts::Manager::Rpm.remove("a b c gone");
-    for (before, after) in [("a\nb\n", ""), ("a\nb\nc\nother\n", "c\nother\n")] {
-        fs::write(folder.path().join("there"), before).unwrap();
-        let script = format!("rpm() ( {fake}\n)\nset -e\n{script}");
-        let done = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path()).status();
-        assert!(done.unwrap().success());
-        assert_eq!(fs::read_to_string(folder.path().join("there")).unwrap(), after);
-    }
-}
-
 #[tokio::test]
 async fn another_machine_under_the_same_name_starts_from_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -157,13 +108,38 @@ fn a_damaged_line_is_named() {
     assert!(matches!(error, JournalError::Damaged { line: 2, .. }), "{error}");
 }
 
-#[test]
-fn an_undo_never_reaches_a_whole_system() {
-    for path in ["/", "/etc", "/etc/../usr/lib", "etc/x", "//etc//"] {
-        assert!(!Undo::tree(path).is_sound(), "{path}");
+#[tokio::test]
+async fn what_asks_for_too_much_is_neither_read_nor_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = serde_json::to_string(&intent("a", "one", "f", vec![Undo::file("/usr/bin/x")])).unwrap();
+    for (bad, why) in [
+        (
+            r#"{"undo":"tree","path":"/etc"}"#,
+            "`remove /etc` is refused: `/etc` is not a folder that is ever made",
+        ),
+        (r#"{"undo":"explode"}"#, "unknown variant `explode`"),
+        (
+            r#"{"undo":"script","title":"x","script":"reboot"}"#,
+            "no version of eggo-install wrote the script `x`",
+        ),
+    ] {
+        let bad = good.replace(r#"{"undo":"file","path":"/usr/bin/x"}"#, bad);
+        fs::write(folder.path().join("journal.jsonl"), format!("{good}\n{bad}\n")).unwrap();
+        for error in
+            [Journal::open(folder.path()).err().unwrap(), Journal::read(folder.path()).err().unwrap()]
+        {
+            let text = error.to_string();
+            assert!(text.contains("journal.jsonl` line 2: ") && text.contains(why), "{text}");
+        }
     }
-    assert!(Undo::tree("/etc/kubernetes").is_sound());
-    assert!(!Undo::unit("--force").is_sound());
+    fs::remove_file(folder.path().join("journal.jsonl")).unwrap();
+    let journal = Journal::open(folder.path()).unwrap();
+    let error = journal.append(intent("a", "one", "f", vec![Undo::tree("/etc")])).await.unwrap_err();
+    assert!(
+        error.to_string().starts_with("`one` on a cannot be journaled: `remove /etc` is refused"),
+        "{error}"
+    );
+    assert!(journal.entries().is_empty() && !Journal::has_records(folder.path()));
 }
 
 #[tokio::test]

@@ -3,12 +3,12 @@
 
 use super::images::{Listed, TIMEOUT};
 use super::{Node, Nodes};
-use crate::journal::Undo;
 use crate::plan::reference;
 use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
 use crate::runtimes::{Identity, RuntimeKind};
 use crate::store;
+use crate::undo::Undo;
 use eggo_bundles::{Digest, Item};
 use eggo_errors::Report;
 use serde::Deserialize;

@@ -2,12 +2,13 @@
 //! the same name, about which the journal knows nothing.
 
 use super::{Node, Nodes};
-use crate::cluster::kubectl;
-use crate::journal::{Record, Undo};
-use crate::remote::{Command, mounts, networks, quote};
+use crate::journal::Record;
+use crate::paths;
+use crate::remote::Command;
 use crate::run::{Outcome, Step};
-use crate::runtimes::users;
+use crate::runtimes::RuntimeKind;
 use crate::store::ROOT;
+use crate::undo::{self, Undo};
 use eggo_errors::Report;
 
 /// Makes sure that the node carries a mark and that the journal speaks of just this machine.
@@ -28,17 +29,11 @@ pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
     } else {
         step
     };
-    all
-        .run
+    all.run
         .step(name, step, || async {
-            let (mark, cluster) = (quote(&mark), quote(cluster));
-            let script = format!(
-                "umask 077; mkdir -p {ROOT}; cd {ROOT}\n{}\n{}\n{}\n\
-                 echo {mark} > mark.new; mv mark.new mark; echo {cluster} > cluster.new; mv cluster.new cluster",
-                mounts::note(),
-                users::note(),
-                networks::note()
-            );
+            let runtimes = RuntimeKind::all().flat_map(|kind| [kind.service, kind.data]);
+            let script = undo::library().and(include_str!("claim.sh")).set("ROOT", ROOT);
+            let script = script.set("MARK", &mark).set("CLUSTER", cluster).args(runtimes);
             node.remote.run(Command::sh("claim the node", script)).await?;
             Ok(Outcome::Changed)
         })
@@ -49,7 +44,7 @@ pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
 fn step(mark: &str, cluster: &str) -> Step {
     Step::new("node/mark", "claim the node")
         .fingerprint_of([mark, cluster])
-        .undo_all([ROOT, kubectl::FOLDER].map(Undo::tree))
+        .undo_all([ROOT, paths::KUBECTL].map(Undo::tree))
 }
 
 fn new_mark() -> Result<String, Report> {

@@ -2,11 +2,11 @@
 //! symlinks on the node that lead out refused, written beside and renamed, the old one kept.
 
 use super::{Node, Nodes};
-use crate::journal::Undo;
 use crate::plan::Wanted;
 use crate::remote::{COMMON, Command, KEPT, RemoteError, Script};
 use crate::run::{Outcome, Step};
 use crate::store;
+use crate::undo::Undo;
 use eggo_bundles::{Item, Kind, dst};
 use eggo_errors::{Explain, Report};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,11 +2,11 @@
 //! runtime loads is put together on the node, so nothing is sent twice.
 
 use super::{Node, Nodes};
-use crate::journal::Undo;
 use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
 use crate::runtimes::{Identity, RuntimeKind};
 use crate::store::{self, ROOT};
+use crate::undo::Undo;
 use eggo_bundles::layout::{Layout, Names, blob_path};
 use eggo_bundles::{Digest, Image};
 use eggo_errors::Report;

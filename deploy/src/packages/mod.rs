@@ -8,9 +8,9 @@ pub mod stub;
 pub use decide::{Transaction, Unmet, Versions, decide, unmet};
 
 use crate::facts::{Facts, Manager};
-use crate::journal::Undo;
 use crate::remote::{Host, RemoteError};
 use crate::run::{Outcome, Run, Step};
+use crate::undo::Undo;
 use bytes::Bytes;
 use eggo_bundles::Item;
 use eggo_errors::{Count, Explain, Report};
@@ -113,8 +113,7 @@ pub async fn install(run: &Run, host: &dyn Host, transaction: &Transaction) -> R
 
 /// What was not there before goes; what was there, in whatever version, stays.
 fn undo(transaction: &Transaction) -> Vec<Undo> {
-    let mut undo =
-        vec![Undo::script("let services start again", scripts::release_services(transaction.manager))];
+    let mut undo = vec![Undo::ReleaseServices];
     if !transaction.new.is_empty() {
         undo.push(Undo::Packages { manager: transaction.manager, names: transaction.new.clone() });
     }
@@ -136,7 +135,7 @@ pub async fn install_from_repositories(
     let step = Step::new("packages/repositories", "install packages from the node's repositories")
         .fingerprint_of(&absent)
         .undo(Undo::Packages { manager, names: absent.clone() })
-        .undo(Undo::script("remove what they brought along", manager.remove_listed(scripts::BROUGHT)))
+        .undo(Undo::BroughtAlong { manager })
         .always();
     run.step(host.name(), step, || async {
         let output = host.run(scripts::from_repositories(manager, facts, &absent)).await?;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::facts::Manager;
 use crate::remote::fake::{Call, Fake};
+use crate::remote::sandbox::Sandbox;
 use eggo_bundles::{Arch, Digest, Kind};
 
 fn package(name: &str, version: &str, arch: &str) -> crate::facts::Package {
@@ -164,25 +165,16 @@ async fn a_rehearsal_sends_stubs_and_links_and_tells_the_refusal() {
 /// A connection is lost in the middle, and the command runs again while the transaction goes on.
 #[test]
 fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    // Not by this process: another test's child could still hold the file open for writing.
-    let program = |name: &str, text: &str| {
-        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\"";
-        let written = std::process::Command::new("sh").args(["-c", write, &at(name), text]).status();
-        assert!(written.unwrap().success());
-    };
-    let policy = at("policy-rc.d");
-    ["dpkg", "systemctl"].iter().for_each(|name| program(name, ":"));
-    let look = format!("[ -e {policy} ] || echo unprotected; [ ! -e /proc/$$/fd/9 ] || echo kept");
-    program("apt-get", &format!("(echo begin; {look}; sleep 0.3; {look}; echo end) >> {}", at("log")));
-    let rpms = at("rpms");
+    let sandbox = Sandbox::new();
+    ["dpkg", "systemctl"].iter().for_each(|name| sandbox.program(name, ":"));
+    let here = sandbox.at("");
+    let look = format!("[ -e {here}policy-rc.d ] || echo unprotected; [ ! -e /proc/$$/fd/9 ] || echo kept");
+    sandbox.program("apt-get", &format!("(echo begin; {look}; sleep 0.3; {look}; echo end) >> {here}log"));
     let rpm = format!(
-        "case $1 in -qp) echo a ;; -q) [ -e {rpms} ] ;; *) [ \"$2\" = --test ] || (echo begin; sleep 0.3; touch {rpms}; {0}; echo end) >> {1} ;; esac",
-        "[ ! -e /proc/$$/fd/9 ] || echo kept",
-        at("log")
+        "case $1 in -qp) echo a ;; -q) [ -e {here}rpms ] ;; *) [ \"$2\" = --test ] || \
+         (echo begin; sleep 0.3; touch {here}rpms; [ ! -e /proc/$$/fd/9 ] || echo kept; echo end) >> {here}log ;; esac"
     );
-    program("rpm", &rpm);
+    sandbox.program("rpm", &rpm);
     for (manager, extension, expected) in [
         (Manager::Dpkg, ".deb", "begin\nend\nbegin\nend\n"),
         // rpm refuses what is installed already, so that the second run must see it.
@@ -190,22 +182,44 @@ fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() 
     ] {
         let install = vec![item("a", "1", extension, &[])];
         let transaction = Transaction { install, ..Transaction::nothing(manager) };
-        let run = |number: usize| {
-            let command = scripts::install(&transaction);
-            let script = command.script.replace(crate::store::ROOT, &at("."));
-            let script = script.replace("/usr/sbin/policy-rc.d", &policy);
-            let script = format!("PATH={}:$PATH; set -eu\n{script}", at("."));
-            let crate::remote::Stdin::Bytes(links) = command.stdin else { panic!() };
-            let links_file = at(&format!("links-{number}"));
-            std::fs::write(&links_file, links).unwrap();
-            let stdin = std::fs::File::open(links_file).unwrap();
-            std::process::Command::new("sh").args(["-c", &script]).stdin(stdin).spawn().unwrap()
-        };
-        for mut child in [run(1), run(2)] {
-            assert!(child.wait().unwrap().success());
-        }
-        assert_eq!(std::fs::read_to_string(at("log")).unwrap(), expected);
-        assert!(!std::path::Path::new(&policy).exists());
-        std::fs::remove_file(at("log")).unwrap();
+        let links = scripts::archive(&transaction, |_| None);
+        let script = scripts::script("install", manager, &[]).set("ROOT", sandbox.at("root"));
+        let script = script.set("POLICY", sandbox.at("policy-rc.d")).to_string();
+        std::fs::create_dir_all(sandbox.path("root")).unwrap();
+        std::fs::write(sandbox.path("links"), links).unwrap();
+        let run = || sandbox.run(format!("exec < links\n{script}"));
+        std::thread::scope(|both| {
+            for run in [both.spawn(run), both.spawn(run)] {
+                let said = run.join().unwrap();
+                assert!(said.done, "{said:?}");
+            }
+        });
+        assert_eq!(sandbox.read("log"), expected);
+        assert!(!sandbox.has("policy-rc.d"));
+        assert!(
+            std::fs::read_dir(sandbox.path("root")).unwrap().all(|entry| entry.unwrap().path().is_file())
+        );
+        std::fs::remove_file(sandbox.path("log")).unwrap();
     }
+}
+
+/// A list that is empty would say that all packages of the node were brought along.
+#[test]
+fn only_what_came_since_counts_as_brought_along() {
+    let sandbox = Sandbox::new();
+    sandbox.write("there", "a\nb\n");
+    sandbox.program("rpm", "cat there");
+    sandbox.program("systemctl", ":");
+    sandbox.program("dnf", "echo new >> there");
+    let script = |root: &str| {
+        let script = scripts::script("from", Manager::Rpm, &["dnf".into(), "new".into()]);
+        script.set("ROOT", sandbox.at(root)).set("KEPT", sandbox.at("kept"))
+    };
+    std::fs::create_dir_all(sandbox.path("root")).unwrap();
+    sandbox.does(script("root"));
+    assert_eq!(sandbox.read("kept/brought"), "new\n");
+    sandbox.write("there", "");
+    let said = sandbox.run(script("root"));
+    assert!(!said.done && said.err.contains("lists no packages"), "{said:?}");
+    assert_eq!(sandbox.read("kept/brought"), "new\n");
 }

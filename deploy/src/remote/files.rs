@@ -9,12 +9,6 @@ use bytes::Bytes;
 /// no former one is kept.
 pub const KEPT: &str = "/var/lib/eggo/kept";
 
-/// Shell: what was written to the file system of `path` is on its disk. A rename can get there before the
-/// content that it names: after a power cut an empty file would go for the user's.
-pub fn settle(path: &str) -> String {
-    format!("sync -f {path} 2>/dev/null || sync")
-}
-
 /// A file to be put on a node.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteFile {

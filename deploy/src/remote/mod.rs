@@ -10,14 +10,14 @@ pub mod fake;
 mod files;
 #[cfg(test)]
 pub mod local;
-pub mod mounts;
-pub mod networks;
 mod quote;
+#[cfg(test)]
+pub mod sandbox;
 mod script;
 
 pub use command::{Command, Output, Stdin, Who};
 pub use error::RemoteError;
-pub use files::{KEPT, RemoteFile, Written, settle};
+pub use files::{KEPT, RemoteFile, Written};
 pub use quote::{quote, words};
 pub use script::{CALL, COMMON, Script};
 

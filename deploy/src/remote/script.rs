@@ -3,7 +3,7 @@
 //! What runs on a node stands in `.sh` files, POSIX sh that `shellcheck` reads. A value never becomes part of
 //! their text: it comes as a variable (in capitals) or as an argument, quoted here and nowhere else.
 
-use super::quote;
+use super::{quote, words};
 use std::fmt;
 
 /// Functions that many scripts use: settle, note, remove.
@@ -16,15 +16,22 @@ pub struct Script {
     texts: Vec<&'static str>,
     variables: Vec<(&'static str, String)>,
     arguments: Vec<String>,
+    calls: Vec<Vec<String>>,
 }
 
 impl Script {
     /// Files that follow each other: first the functions, then what uses them.
     pub fn new<const N: usize>(texts: [&'static str; N]) -> Self {
-        Self { texts: texts.into(), variables: Vec::new(), arguments: Vec::new() }
+        Self { texts: texts.into(), variables: Vec::new(), arguments: Vec::new(), calls: Vec::new() }
     }
 
-    /// A variable of the script's; programs that it starts do not get it.
+    /// One more file.
+    pub fn and(mut self, text: &'static str) -> Self {
+        self.texts.push(text);
+        self
+    }
+
+    /// A variable of the script's; programs that it starts do not get it. The last value counts.
     pub fn set(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.variables.push((name, value.into()));
         self
@@ -39,6 +46,12 @@ impl Script {
         self.arguments.extend(values.into_iter().map(Into::into));
         self
     }
+
+    /// After the files, a call of one of their functions: its name and its arguments.
+    pub fn then<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.calls.push(words.into_iter().map(Into::into).collect());
+        self
+    }
 }
 
 impl fmt::Display for Script {
@@ -51,7 +64,8 @@ impl fmt::Display for Script {
             write!(f, " {}", quote(value))?;
         }
         f.write_str("\n")?;
-        self.texts.iter().try_for_each(|text| f.write_str(text))
+        self.texts.iter().try_for_each(|text| f.write_str(text))?;
+        self.calls.iter().try_for_each(|call| writeln!(f, "{}", words(call)))
     }
 }
 

@@ -15,23 +15,20 @@ pub fn cni_bin_dir<'a>(scope: &Scope<'a>) -> &'a str {
 #[derive(Debug, Clone)]
 pub struct CniLinks {
     pub folder: String,
+    /// The folders that have the programs.
+    pub others: Vec<String>,
     pub make: Script,
-    pub remove: Script,
 }
 
 /// None: there is one folder only, or the runtime knows them all.
 pub fn cni_links(scope: &Scope<'_>) -> Option<CniLinks> {
     let into = cni_bin_dir(scope);
-    let others: Vec<&String> = scope.cni_bin_dirs.iter().filter(|dir| *dir != into).collect();
+    let others: Vec<String> = scope.cni_bin_dirs.iter().filter(|dir| *dir != into).cloned().collect();
     if (scope.chosen.kind.cni)(scope) == CniFolders::All || others.is_empty() {
         return None;
     }
-    let script = |text| Script::new([text]).set("INTO", into).args(others.iter().map(|dir| dir.as_str()));
-    Some(CniLinks {
-        folder: into.to_string(),
-        make: script(include_str!("cni_link.sh")),
-        remove: script(include_str!("cni_unlink.sh")),
-    })
+    let make = Script::new([include_str!("cni_link.sh")]).set("INTO", into).args(&others);
+    Some(CniLinks { folder: into.to_string(), others, make })
 }
 
 #[cfg(test)]
@@ -107,7 +104,8 @@ mod tests {
         assert_eq!(names(), ["bridge", "loopback", "users"]);
         assert_eq!(fs::read_to_string(at("usual/bin/bridge")).unwrap(), "usual/bin/bridge", "its own stays");
         assert_eq!(fs::read_link(at("usual/bin/loopback")).unwrap(), at("pack'aged/loopback"));
-        shell(&links.remove);
+        let undo = ["remove_links", &links.folder].into_iter().chain(links.others.iter().map(String::as_str));
+        shell(&crate::undo::call(undo));
         assert_eq!(names(), ["bridge", "users"]);
         assert!(at("pack'aged/loopback").exists());
     }

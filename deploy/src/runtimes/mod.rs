@@ -21,13 +21,11 @@ mod daemon_json;
 mod docker;
 mod isulad;
 mod kind;
-mod leftovers;
 pub mod users;
 
 pub use cni::{CniLinks, cni_bin_dir, cni_links};
 pub use containerd::USER_SETTINGS as CONTAINERD_SETTINGS;
 pub use kind::RuntimeKind;
-pub use leftovers::{Leftover, leftovers};
 
 use crate::remote::{CALL, RemoteFile, Script};
 use crate::version::Version;

@@ -4,10 +4,10 @@ use super::RuntimeKind;
 use crate::remote::{CALL, COMMON, KEPT, Script};
 
 /// The functions `note_users`, `is_users` and `as_before`.
-pub(super) const USERS: &str = include_str!("users.sh");
+pub(crate) const USERS: &str = include_str!("users.sh");
 
 /// A script with those functions learns where a node notes such runtimes.
-pub(super) fn noted(script: Script) -> Script {
+pub(crate) fn noted(script: Script) -> Script {
     script.set("NOTED", format!("{KEPT}/users-runtimes"))
 }
 

@@ -251,8 +251,8 @@ async fn files_are_replaced_whole_kept_and_restored() {
     assert_eq!(std::fs::metadata(path("deep/new file")).unwrap().permissions().mode() & 0o777, 0o600);
     host.write_file(RemoteFile::new(path("old"), "newest")).await.unwrap();
     for name in ["old", "deep/new file", "big"] {
-        let undo = eggo_deploy::journal::Undo::file(path(name));
-        host.run(Command::sh("undo", undo.shell())).await.unwrap();
+        let undo = eggo_deploy::undo::Undo::file(path(name));
+        host.run(Command::sh("undo", eggo_deploy::undo::undoing([vec![&undo]]))).await.unwrap();
     }
     assert_eq!(std::fs::read_to_string(path("old")).unwrap(), "before");
     assert!(!folder.join("deep/new file").exists() && !folder.join("big").exists());

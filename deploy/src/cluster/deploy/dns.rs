@@ -9,10 +9,10 @@ use crate::cluster::{Cluster, paths};
 use crate::components;
 use crate::config::DnsKind;
 use crate::facts::Facts;
-use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::remote::RemoteFile;
 use crate::run::{Outcome, Step};
+use crate::undo::Undo;
 use eggo_bundles::Role;
 use eggo_errors::Report;
 

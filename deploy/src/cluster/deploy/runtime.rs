@@ -4,9 +4,9 @@ use crate::cluster::Cluster;
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::runtime as files;
 use crate::cluster::service::Service;
-use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::runtimes::{self, CniLinks, RuntimeError, RuntimeKind};
+use crate::undo::Undo;
 use crate::version::Version;
 use eggo_bundles::Role;
 use eggo_errors::Report;
@@ -51,20 +51,23 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
 
 /// Undone last first.
 fn unlink(links: CniLinks) -> Vec<Undo> {
-    let mut undo = vec![Undo::Folder { path: links.folder.clone() }];
-    if let Some((above, _)) = links.folder.rsplit_once('/') {
-        undo.insert(0, Undo::Folder { path: above.to_string() });
-    }
-    undo.push(Undo::script("remove links to CNI programs", links.remove));
+    let CniLinks { folder, others, .. } = links;
+    // One right below the root of all files is nobody's to remove.
+    let above = folder.rsplit_once('/').filter(|(above, _)| above.matches('/').count() > 1);
+    let mut undo: Vec<Undo> = above.map(|(above, _)| Undo::folder(above)).into_iter().collect();
+    undo.push(Undo::folder(&folder));
+    undo.push(Undo::CniLinks { into: folder, from: others });
     undo
 }
 
 /// Undone last first.
-fn leftovers(kind: RuntimeKind) -> Vec<Undo> {
-    let pieces = runtimes::leftovers(kind).into_iter().rev();
-    let mut undo: Vec<Undo> = pieces.map(|piece| Undo::script(piece.title, piece.script)).collect();
+fn leftovers(runtime: RuntimeKind) -> Vec<Undo> {
+    let mut undo = vec![Undo::RuntimeAsBefore { runtime }, Undo::ContainersOf { runtime }];
+    if runtime.containers.link.is_some() {
+        undo.push(Undo::RuntimeLink { runtime });
+    }
     let folder =
         runtimes::CONTAINERD_SETTINGS.rsplit_once('/').map_or("/etc/containerd", |(folder, _)| folder);
-    undo.push(Undo::Folder { path: folder.into() });
+    undo.push(Undo::folder(folder));
     undo
 }

@@ -13,11 +13,11 @@ use crate::cluster::service::Service;
 use crate::cluster::{Cluster, paths};
 use crate::components;
 use crate::config::Component;
-use crate::journal::Undo;
 use crate::phases::PhaseError;
 use crate::pki::{AuthorityName, Certificate};
-use crate::remote::{COMMON, Command, KEPT, RemoteFile, Script, mounts, networks};
+use crate::remote::{COMMON, Command, KEPT, RemoteFile, Script};
 use crate::run::{Outcome, Step};
+use crate::undo::{KernelNote, Undo};
 use crate::version::check_kubelet;
 use eggo_bundles::Role;
 use eggo_errors::Report;
@@ -87,7 +87,7 @@ async fn start(cluster: &Cluster, node: &Node, client: Client) -> Result<(), Rep
             Script::new([include_str!("kubelet_works.sh")]).set("CERTIFICATE", paths::KUBELET_CLIENT),
         ),
         limit: JOIN,
-        undo: [leftovers(), vec![Undo::script("restore kernel settings", restore_kernel())]].concat(),
+        undo: vec![Undo::Pods, Undo::KernelSettings { noted: KernelNote::Kubelet }],
         ..Service::new("kubelet")
     }
     .ensure(&cluster.run, node)
@@ -103,7 +103,7 @@ async fn start(cluster: &Cluster, node: &Node, client: Client) -> Result<(), Rep
             RemoteFile::new(paths::KUBE_PROXY_CONFIG, proxy::config(&scope)),
         ],
         depends: version.to_string(),
-        undo: vec![Undo::script("remove kube-proxy's rules", remove_rules(program))],
+        undo: vec![Undo::KubeProxyRules { program: program.to_string() }],
         ..Service::new("kube-proxy")
     }
     .ensure(&cluster.run, node)
@@ -170,7 +170,7 @@ async fn registered(cluster: &Cluster, node: &Node, introduced: bool) -> Result<
 
 /// Where a worker notes its kernel settings of before.
 fn saved() -> String {
-    format!("{KEPT}/sysctl-kubelet")
+    format!("{KEPT}/{}", KernelNote::Kubelet.file())
 }
 
 /// Sets what the kubelet insists on, and notes what was set before, once; also what a kubelet sets itself if the
@@ -184,39 +184,6 @@ fn set_kernel() -> Script {
         .args(keys)
 }
 
-fn restore_kernel() -> Script {
-    Script::new([include_str!("kernel_undo.sh")]).set("NOTED", saved())
-}
-
-/// What a kubelet leaves behind: mounts of pods, their data, the interfaces of the pods' network. CNI plugins
-/// keep what they know of all containers in one place, which stays if others had any.
-fn leftovers() -> Vec<Undo> {
-    let script = format!(
-        "rm -f {}\n{}\nif ! {}; then {}\nfi\n{}",
-        paths::KUBELET,
-        mounts::remove(&["/var/lib/kubelet", "/var/log/pods", "/var/log/containers"]),
-        networks::has_users_data(),
-        mounts::remove(&["/var/lib/cni"]),
-        networks::remove(),
-    );
-    vec![Undo::script("remove pods, their mounts and interfaces", script)]
-}
-
-/// kube-proxy knows its own chains; those of the kubelet and of CNI plugins go by name. Nothing tells a pod's
-/// chain of a plugin from another container's: if there were any before, all of them stay.
-fn remove_rules(program: &str) -> String {
-    let program = crate::remote::quote(program);
-    format!(
-        "{program} --cleanup >/dev/null 2>&1 || :\n\
-         cni='CNI-|'; if {users}; then cni=; fi\n\
-         for t in iptables ip6tables; do command -v $t-save >/dev/null || continue\n\
-         $t-save 2>/dev/null | awk -v ours=\"(KUBE-|${{cni}}cali-|FLANNEL-)\" '/^\\*/ {{ print; next }} /^COMMIT/ {{ print; next }} \
-         /^:/ {{ if ($1 !~ \"^:\" ours) print; next }} \
-         $0 !~ ours && !/cali:/ {{ print }}' | $t-restore 2>/dev/null || :\ndone",
-        users = networks::has_users_chains()
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +193,7 @@ mod tests {
     use crate::pki::Authority;
     use crate::remote::fake::{Call, Fake};
     use crate::run::Run;
+    use crate::undo;
     use jiff::SignedDuration;
     use std::path::Path;
     use std::sync::Arc;
@@ -321,28 +289,6 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_pods_go_and_those_of_other_containers_stay() {
-        let users = "*nat\n:PREROUTING ACCEPT [0:0]\n:DOCKER - [0:0]\n-A PREROUTING -j DOCKER\n";
-        let plugins = ":CNI-1 - [0:0]\n-A POSTROUTING -s 10.9.0.2/32 -j CNI-1\n";
-        let ours = ":KUBE-SVC - [0:0]\n:cali-nat - [0:0]\n-A PREROUTING -j KUBE-SVC\n\
-                    -A FORWARD -m comment --comment \"cali:x\" -j ACCEPT\n-A FORWARD -j FLANNEL-FWD\n";
-        let left = |noted: &str| {
-            let fakes = format!(
-                "tables_save() {{ printf '%s' '{users}{plugins}{ours}COMMIT\n'; }}; tables_restore() {{ cat; }}\n\
-                 grep() {{ {noted}; }}"
-            );
-            let script = remove_rules("true").replace("iptables ip6tables", "x");
-            let script = script.replace("$t-save", "tables_save").replace("$t-restore", "tables_restore");
-            let script = format!("set -eu\n{fakes}\n{script}");
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-            String::from_utf8(output.stdout).unwrap()
-        };
-        assert_eq!(left("false"), format!("{users}COMMIT\n"));
-        assert_eq!(left("true"), format!("{users}{plugins}COMMIT\n"), "there were some before");
-    }
-
-    #[test]
     fn kernel_settings_go_back_to_what_they_were() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
@@ -374,25 +320,7 @@ mod tests {
         run(set_kernel());
         assert_eq!(values(), ["10", "1", "1", "0", "7", "7"]);
         run(set_kernel());
-        run(restore_kernel());
+        run(undo::call(["restore_settings", "kept"]).set("KEPT", at("")));
         assert_eq!(values(), ["7"; 6]);
-    }
-
-    /// What CNI plugins noted stays where they had noted something before.
-    #[test]
-    fn data_of_other_containers_stays() {
-        // On no account those of the machine that the test runs on.
-        let script = leftovers().remove(0).shell().replace("/var/", "/nowhere/");
-        for users in ["true", "false"] {
-            let fakes = format!(
-                "rm() {{ for last; do :; done; echo \"$last\"; }}; grep() {{ {users}; }}; awk() {{ :; }}; ip() {{ :; }}"
-            );
-            let script = format!("set -eu\n{fakes}\n{script}");
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-            let removed = String::from_utf8(output.stdout).unwrap();
-            assert_eq!(!removed.contains("/nowhere/lib/cni"), users == "true", "{removed}");
-            assert!(removed.contains("/nowhere/lib/kubelet"), "{removed}");
-        }
     }
 }

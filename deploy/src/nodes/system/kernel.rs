@@ -1,16 +1,12 @@
 //! Kernel modules and settings, now and after a reboot.
 
 use crate::facts::Module;
-use crate::journal::Undo;
 use crate::nodes::{Node, Nodes};
-use crate::remote::{Command, KEPT, RemoteFile, Written, words};
+use crate::remote::{Command, RemoteFile, Written};
 use crate::run::{Outcome, Step};
+use crate::undo::{self, KernelNote, MODULES_FILE, SYSCTL_FILE, Undo};
 use eggo_bundles::Role;
 use eggo_errors::Report;
-
-const MODULES_FILE: &str = "/etc/modules-load.d/eggo.conf";
-const SYSCTL_FILE: &str = "/etc/sysctl.d/90-eggo.conf";
-const SAVED: &str = "/var/lib/eggo/kept/sysctl";
 
 /// Loaded where the kernel has them.
 const MODULES: [&str; 2] = ["br_netfilter", "overlay"];
@@ -35,22 +31,18 @@ pub(super) async fn set(all: &Nodes, node: &Node) -> Result<(), Report> {
     let step = Step::new("system/kernel", "set kernel modules and settings")
         .fingerprint_of(files.iter().map(|file| file.content.clone()))
         .undo_all([
-            Undo::script(
-                "restore kernel settings",
-                format!("[ ! -e {SAVED} ] || sysctl -q -e -p {SAVED} >/dev/null 2>&1 || :"),
-            ),
+            Undo::KernelSettings { noted: KernelNote::System },
             Undo::file(SYSCTL_FILE),
             Undo::file(MODULES_FILE),
         ]);
     let work = || async {
         let written = node.remote.write_files(files).await?;
-        let script = format!(
-            "for module in {}; do modprobe -q \"$module\" || [ -d \"/sys/module/$module\" ] || echo \"no module $module\" >&2; done\n\
-             mkdir -p {KEPT}; [ -e {SAVED} ] || {{ sysctl -e {} 2>/dev/null || :; }} > {SAVED}\n\
-             sysctl -q -e -p {SYSCTL_FILE}",
-            words(&modules),
-            words(SETTINGS.map(|(key, _)| key))
-        );
+        let script = undo::library()
+            .and(include_str!("kernel.sh"))
+            .set("NOTE", KernelNote::System.file())
+            .set("SETTINGS", SYSCTL_FILE)
+            .set("KEYS", SETTINGS.map(|(key, _)| key).join(" "))
+            .args(modules);
         node.remote.run(Command::sh("load kernel modules and settings", script)).await?;
         Ok(Outcome::changed_if(written.contains(&Written::Changed)))
     };

@@ -5,12 +5,10 @@ mod firewall;
 mod hosts;
 mod kernel;
 
-pub use firewall::Firewall;
-
 use super::{Node, Nodes};
-use crate::journal::Undo;
-use crate::remote::{Command, quote};
+use crate::remote::Command;
 use crate::run::{Outcome, Step};
+use crate::undo::{self, Undo};
 use eggo_errors::Report;
 
 /// Does all of it on one node.
@@ -26,18 +24,13 @@ async fn hostname(all: &Nodes, node: &Node) -> Result<(), Report> {
     if name == old {
         return Ok(());
     }
-    let set = |name: &str| {
-        let name = quote(name);
-        format!(
-            "hostnamectl set-hostname {name} 2>/dev/null || {{ echo {name} > /etc/hostname; hostname {name}; }}"
-        )
-    };
     let step = Step::new("system/hostname", "set the hostname")
         .fingerprint(name.clone())
-        .undo(Undo::script(format!("set the hostname back to {old}"), set(old)))
+        .undo(Undo::Hostname { was: old.clone() })
         .always();
     let work = || async {
-        node.remote.run(Command::sh("set the hostname", set(name))).await?;
+        let script = undo::call(["set_hostname", name]);
+        node.remote.run(Command::sh("set the hostname", script)).await?;
         Ok(Outcome::Changed)
     };
     all.run.step(name, step, work).await.map(|_| ())

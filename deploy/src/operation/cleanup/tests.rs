@@ -1,10 +1,11 @@
 use super::*;
 use crate::events::Silent;
-use crate::journal::{Record, Undo, now};
+use crate::journal::{Record, now};
 use crate::remote::fake::Fake;
 use crate::remote::{Command, Output, RemoteError, RemoteFile, Written};
 use crate::ssh::{HostKeys, Login};
 use crate::store::ROOT;
+use crate::undo::Undo;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::fs;
@@ -111,7 +112,7 @@ fn records() -> Vec<Record> {
         mark("b"),
         intent("b", "node/mark", ROOT),
         done("b", "node/mark"),
-        intent("a", "etcd/files", "/etc/etcd/one"),
+        intent("a", "etcd/files", "/var/lib/etcd/one"),
         done("a", "etcd/files"),
     ]
 }
