@@ -4,12 +4,13 @@
 use super::context::{Cluster, Node};
 use super::deploy::{control_plane, dns, etcd, load_balancer};
 use super::flags::peer_url;
+use super::kubectl::drain_script;
 use super::{etcd_data, paths};
 use crate::components;
 use crate::config::{Config, DnsKind};
 use crate::events::Event;
 use crate::phases::PhaseError;
-use crate::remote::{Command, Script, quote};
+use crate::remote::{Command, Script};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use std::sync::Arc;
@@ -163,23 +164,15 @@ pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Resul
 
 async fn drain(rest: &Cluster, node: &Node, limit: Duration) -> Result<(), Report> {
     let kubectl = rest.kubectl().await?;
-    let name = quote(&node.host.name);
-    let seconds = limit.as_secs();
+    let name = &node.host.name;
     // A node that is gone cannot confirm that its pods have ended; they are not waited for.
-    let script = format!(
-        "kubectl get node {name} -o name >/dev/null 2>&1 || exit 0\n\
-         kubectl drain {name} --ignore-daemonsets --delete-emptydir-data --force --timeout={seconds}s \
-         --skip-wait-for-delete-timeout=30 2>&1\n"
-    );
-    let waits = rest.run.waits_for([node.host.name.as_str()], "move its pods elsewhere");
-    kubectl
-        .host()
-        .run(kubectl.script("drain the node", &script, b"").timeout(limit + Duration::from_secs(60)))
-        .await?;
+    let script = drain_script(name, limit).arg("--skip-wait-for-delete-timeout=30");
+    let waits = rest.run.waits_for([name.as_str()], "move its pods elsewhere");
+    let command = kubectl.command("drain the node", script, b"").timeout(limit + Duration::from_secs(60));
+    kubectl.host().run(command).await?;
     drop(waits);
     stop(rest, node, &components::named(Role::Worker)).await;
-    let script = format!("kubectl delete node {name} --ignore-not-found >/dev/null");
-    kubectl.run("delete the node", &script).await?;
+    kubectl.words("delete the node", &["delete", "node", name, "--ignore-not-found"]).await?;
     Ok(())
 }
 

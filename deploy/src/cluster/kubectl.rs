@@ -4,7 +4,7 @@
 //! ends; what follows it on standard input is the command's own.
 
 use crate::paths::KUBECTL as FOLDER;
-use crate::remote::{Command, Host, Output, quote, words};
+use crate::remote::{Command, Host, Output, Script};
 use eggo_errors::Report;
 use serde_json::Value;
 use std::time::Duration;
@@ -29,37 +29,35 @@ impl<'a> Kubectl<'a> {
     }
 
     /// A script in which `kubectl` is the administrator's. `input` is its standard input.
-    pub fn script(&self, title: impl Into<String>, script: &str, input: &[u8]) -> Command {
-        let program = quote(self.program);
-        let length = self.kubeconfig.len();
-        let script = format!(
-            "umask 077; mkdir -p {FOLDER}; k=$(mktemp {FOLDER}/kubeconfig.XXXXXXXX)\n\
-             trap 'rm -f \"$k\"' EXIT; trap 'exit 129' HUP INT TERM\n\
-             head -c {length} > \"$k\"; KUBECONFIG=$k; export KUBECONFIG\n\
-             kubectl() {{ {program} --cache-dir={FOLDER}/kubectl \"$@\"; }}\n{script}\n"
-        );
+    pub fn command(&self, title: impl Into<String>, script: Script, input: &[u8]) -> Command {
+        let script = script
+            .after(include_str!("kubectl.sh"))
+            .set("KUBECTL", self.program)
+            .set("LENGTH", self.kubeconfig.len().to_string())
+            .set("FOLDER", FOLDER);
         let mut stdin = self.kubeconfig.as_bytes().to_vec();
         stdin.extend_from_slice(input);
         Command::sh(title, script).stdin(stdin)
     }
 
-    pub async fn run(&self, title: &str, script: &str) -> Result<Output, Report> {
-        Ok(self.host.run(self.script(title, script, b"")).await?)
+    pub async fn run(&self, title: &str, script: Script) -> Result<Output, Report> {
+        Ok(self.host.run(self.command(title, script, b"")).await?)
     }
 
     /// One kubectl command's words.
-    pub async fn words<S: AsRef<str>>(&self, title: &str, list: &[S]) -> Result<Output, Report> {
-        self.run(title, &format!("kubectl {}", words(list))).await
+    pub async fn words<S: AsRef<str>>(&self, title: &str, words: &[S]) -> Result<Output, Report> {
+        self.run(title, Script::new([]).then(call(words))).await
     }
 
     /// Applies objects; says whether anything was changed.
     pub async fn apply(&self, title: &str, manifest: &[u8]) -> Result<bool, Report> {
-        let output = self.host.run(self.script(title, "kubectl apply -f -", manifest)).await?;
+        let script = Script::new([]).then(call(&["apply", "-f", "-"]));
+        let output = self.host.run(self.command(title, script, manifest)).await?;
         Ok(output.text().lines().any(|line| !line.ends_with(" unchanged")))
     }
 
     pub async fn json(&self, title: &str, what: &str) -> Result<Value, Report> {
-        let output = self.run(title, &format!("kubectl get {what} -o json")).await?;
+        let output = self.words(title, &["get", what, "-o", "json"]).await?;
         serde_json::from_slice(&output.stdout).map_err(|error| {
             Report::new(format!(
                 "{}: could not {title}: kubectl's answer is not JSON: {error}",
@@ -68,19 +66,39 @@ impl<'a> Kubectl<'a> {
         })
     }
 
-    /// Repeats `check` on the node, twice a second, until it succeeds or the time is over.
-    pub async fn until(&self, title: &str, check: &str, limit: Duration) -> Result<Output, Report> {
-        let script = until(check, limit);
-        let command = self.script(title, &script, b"").timeout(limit + Duration::from_secs(30));
+    /// Repeats one kubectl command on the node, twice a second, until it succeeds or the time is over.
+    pub async fn until<S: AsRef<str>>(
+        &self,
+        title: &str,
+        words: &[S],
+        limit: Duration,
+    ) -> Result<Output, Report> {
+        self.repeat(title, Script::new([]), call(words), limit).await
+    }
+
+    /// The same with a function of the script's: its name and its arguments.
+    pub async fn repeat(
+        &self,
+        title: &str,
+        script: Script,
+        words: Vec<String>,
+        limit: Duration,
+    ) -> Result<Output, Report> {
+        let begin = ["repeat".to_string(), limit.as_secs().to_string()];
+        let script = script.and(REPEAT).then(begin.into_iter().chain(words));
+        let command = self.command(title, script, b"").timeout(limit + Duration::from_secs(30));
         Ok(self.host.run(command).await?)
     }
 }
 
-/// Shell that repeats `check` until it succeeds; its last words are kept for the error.
-pub fn until(check: &str, limit: Duration) -> String {
-    format!(
-        "end=$(( $(date +%s) + {} ))\nuntil out=$( {{ {check}; }} 2>&1 ); do\n\
-         [ $(date +%s) -lt $end ] || {{ echo \"$out\" >&2; exit 1; }}; sleep 0.5; done\necho \"$out\"",
-        limit.as_secs()
-    )
+/// A call of the function `kubectl`.
+pub fn call<S: AsRef<str>>(words: &[S]) -> Vec<String> {
+    let words = words.iter().map(|word| word.as_ref().to_string());
+    ["kubectl".to_string()].into_iter().chain(words).collect()
+}
+
+/// Moves the pods of a node elsewhere, as far as the cluster knows the node. Arguments are further options.
+pub fn drain_script(node: &str, limit: Duration) -> Script {
+    let script = Script::new([include_str!("drain.sh")]).set("NODE", node);
+    script.set("LIMIT", limit.as_secs().to_string())
 }

@@ -8,12 +8,12 @@ use former::Former;
 use super::context::{Cluster, Node};
 use super::deploy::{Work, control_plane, dns, etcd, failed_on, load_balancer, on_each, ready, workers};
 use super::etcd_data;
-use super::kubectl::Kubectl;
+use super::kubectl::{Kubectl, drain_script};
 use crate::components;
 use crate::config::DnsKind;
 use crate::events::Event;
 use crate::phases::PhaseError;
-use crate::remote::quote;
+use crate::remote::Script;
 use crate::run::Run;
 use crate::stop::is_stopped;
 use crate::version::{Version, check_kubelet, check_upgrade};
@@ -234,7 +234,7 @@ async fn restart(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     if node.host.has(Role::Master) {
         control_plane::start(cluster, node).await?;
         let kubectl = cluster.kubectl_on(node).await?;
-        kubectl.until("wait for the API", "kubectl get --raw /readyz", Duration::from_secs(120)).await?;
+        kubectl.until("wait for the API", &["get", "--raw", "/readyz"], Duration::from_secs(120)).await?;
         if cluster.config.dns.kind == DnsKind::Binary {
             dns::start(cluster, node).await?;
         }
@@ -254,12 +254,12 @@ async fn worker(
 ) -> Result<(), Report> {
     let name = &node.host.name;
     let kubectl = cluster.kubectl().await?;
-    let uncordon = format!("kubectl uncordon {} >/dev/null", quote(name));
+    let uncordon = ["uncordon", name.as_str()];
     if before.through {
         cluster.run.event(Event::note(Some(name), "has it all already: its pods stay"));
     } else if let Err(report) = drain(&kubectl, name, options.drain, &cluster.run).await {
         // It still runs what it ran.
-        kubectl.run("let pods in again", &uncordon).await.map_err(|error| because(error, &report))?;
+        kubectl.words("let pods in again", &uncordon).await.map_err(|error| because(error, &report))?;
         return Err(report);
     }
     let upgraded = async {
@@ -290,7 +290,7 @@ async fn worker(
     };
     let opened = async {
         Former::forget(node).await?;
-        kubectl.run("let pods in again", &uncordon).await
+        kubectl.words("let pods in again", &uncordon).await
     };
     if let Err(report) = opened.await {
         return Err(match &result {
@@ -317,13 +317,9 @@ fn no_way_back(lost: &[String]) -> Option<String> {
 }
 
 async fn drain(kubectl: &Kubectl<'_>, name: &str, limit: Duration, run: &Run) -> Result<(), Report> {
-    let script = format!(
-        "kubectl drain {} --ignore-daemonsets --delete-emptydir-data --force --timeout={}s 2>&1",
-        quote(name),
-        limit.as_secs()
-    );
     run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
-    let command = kubectl.script("drain the node", &script, b"").timeout(limit + Duration::from_secs(60));
+    let command = kubectl.command("drain the node", drain_script(name, limit), b"");
+    let command = command.timeout(limit + Duration::from_secs(60));
     let _waits = run.waits_for([name], "move its pods elsewhere");
     kubectl.host().run(command).await?;
     Ok(())
@@ -340,11 +336,9 @@ async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), 
     // The API may still believe in the kubelet of before: a new one says its own version.
     let version = control_plane::kubernetes_version(&fresh, node, "kubelet").await?;
     let kubectl = fresh.kubectl().await?;
-    let check = format!(
-        "[ \"$(kubectl get node {} -o jsonpath='{{.status.nodeInfo.kubeletVersion}}' | sed 's/^v//; s/[-+].*//')\" = {version} ]",
-        quote(name)
-    );
-    kubectl.until("see the kubelet's version", &check, limit).await?;
+    let reports = ["reports".to_string(), name.to_string(), version.to_string()];
+    let script = Script::new([include_str!("upgrade/reports.sh")]);
+    kubectl.repeat("see the kubelet's version", script, reports.into(), limit).await?;
     ready::wait(&fresh, &[name], limit).await.map_err(|error| error.report("wait for the node"))
 }
 

@@ -66,10 +66,9 @@ mod tests {
         let kubectl = Kubectl::new(&host, "kubectl", Zeroizing::new(String::new()));
         kubectl.words("list nodes", &["get", "nodes"]).await.unwrap();
         let script = host.scripts().remove(0);
-        let (_, cache) = script.split_once("--cache-dir=").unwrap();
-        let cache = cache.split(' ').next().unwrap();
-        let gone =
-            |undo: &Undo| matches!(undo, Undo::Tree { path } if cache.starts_with(&format!("{path}/")));
-        assert!(step("mark", "cluster").undo.iter().any(gone), "{cache} stays");
+        assert!(script.contains("--cache-dir=\"$FOLDER/"), "{script}");
+        let folder = script.lines().find_map(|line| line.strip_prefix("FOLDER=")).unwrap();
+        let gone = |undo: &Undo| matches!(undo, Undo::Tree { path } if folder == path);
+        assert!(step("mark", "cluster").undo.iter().any(gone), "{folder} stays");
     }
 }

@@ -31,6 +31,12 @@ impl Script {
         self
     }
 
+    /// A file that comes before all others.
+    pub fn after(mut self, text: &'static str) -> Self {
+        self.texts.insert(0, text);
+        self
+    }
+
     /// A variable of the script's; programs that it starts do not get it. The last value counts.
     pub fn set(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.variables.push((name, value.into()));
@@ -86,6 +92,14 @@ mod tests {
         let output = std::process::Command::new("sh").args(["-euc", &script.to_string()]).output().unwrap();
         let expected: String = ["$V '\n"].iter().chain(&values).map(|value| format!("{value}|")).collect();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+
+    #[test]
+    fn functions_of_files_are_called_in_order() {
+        let script = Script::new(["say() { printf '%s|' \"$@\"; }\n"]).after("set -f\n").arg("unused");
+        let script = script.then(["say", "$(a)", "*"]).then(["say", "b"]).to_string();
+        let output = std::process::Command::new("sh").args(["-euc", &script]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "$(a)|*|b|");
     }
 
     #[test]

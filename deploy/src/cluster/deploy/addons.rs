@@ -2,9 +2,9 @@
 
 use crate::cluster::Cluster;
 use crate::cluster::files::addons::{Object, objects, with_pod_network};
-use crate::cluster::kubectl::Kubectl;
+use crate::cluster::kubectl::{Kubectl, call};
 use crate::phases::PhaseError;
-use crate::remote::words;
+use crate::remote::Script;
 use crate::run::{Outcome, Step};
 use eggo_errors::Report;
 use std::time::Duration;
@@ -69,15 +69,10 @@ async fn apply(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str, text: &str)
     let step = Step::new(format!("addon/{name}"), format!("apply {name}")).fingerprint_of([text]).always();
     let work = || async {
         let changed = apply_twice(kubectl, name, text, &objects).await?;
-        let waits: Vec<String> = objects
-            .iter()
-            .filter_map(|object| object.wait(SECONDS))
-            .map(|list| format!("kubectl {}", words(list)))
-            .collect();
+        let waits: Vec<Vec<String>> = objects.iter().filter_map(|object| object.wait(SECONDS)).collect();
         if !waits.is_empty() {
-            let title = format!("wait for {name}");
             let limit = Duration::from_secs(SECONDS * waits.len() as u64 + 60);
-            let command = kubectl.script(title, &waits.join("\n"), b"").timeout(limit);
+            let command = kubectl.command(format!("wait for {name}"), all(&waits), b"").timeout(limit);
             kubectl.host().run(command).await?;
         }
         Ok(Outcome::changed_if(changed))
@@ -95,17 +90,18 @@ async fn apply_twice(
     objects: &[Object],
 ) -> Result<bool, Report> {
     let title = format!("apply {name}");
-    let definitions: Vec<String> = objects
-        .iter()
-        .filter(|object| object.kind == "CustomResourceDefinition")
-        .filter_map(|object| object.wait(60))
-        .map(|list| format!("kubectl {} >/dev/null", words(list)))
-        .collect();
+    let definitions = objects.iter().filter(|object| object.kind == "CustomResourceDefinition");
+    let definitions: Vec<Vec<String>> = definitions.filter_map(|object| object.wait(60)).collect();
     match kubectl.apply(&title, text.as_bytes()).await {
         Err(_) if !definitions.is_empty() => {
-            kubectl.run("wait for the new kinds", &definitions.join("\n")).await?;
+            kubectl.run("wait for the new kinds", all(&definitions)).await?;
             kubectl.apply(&title, text.as_bytes()).await
         }
         result => result,
     }
+}
+
+/// kubectl commands, one after the other.
+fn all(commands: &[Vec<String>]) -> Script {
+    commands.iter().fold(Script::new([]), |script, words| script.then(call(words)))
 }

@@ -173,14 +173,14 @@ fn given(path: &std::path::Path) -> Result<String, Report> {
 /// The rights that kubelets need. With a version of ours that had them join by tokens, those end.
 async fn grant(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let objects = rights::of_kubelets().to_string();
-    let revoke = include_str!("revoke_tokens.sh");
+    const REVOKE: &str = include_str!("revoke_tokens.sh");
     let step = Step::new("rights", "grant kubelets the right to renew their certificates")
-        .fingerprint_of([objects.as_str(), revoke]);
+        .fingerprint_of([objects.as_str(), REVOKE]);
     let work = || async {
         let kubectl = cluster.kubectl_on(node).await?;
-        kubectl.until("wait for the API", "kubectl get --raw /readyz", Duration::from_secs(120)).await?;
+        kubectl.until("wait for the API", &["get", "--raw", "/readyz"], Duration::from_secs(120)).await?;
         kubectl.apply("grant kubelets the right to renew their certificates", objects.as_bytes()).await?;
-        kubectl.run("revoke bootstrap tokens of earlier versions", revoke).await?;
+        kubectl.run("revoke bootstrap tokens of earlier versions", Script::new([REVOKE])).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;

@@ -1,7 +1,9 @@
 //! Masters that run a kubelet are marked as such, and kept free of ordinary pods.
 
 use crate::cluster::Cluster;
+use crate::cluster::kubectl::call;
 use crate::phases::PhaseError;
+use crate::remote::Script;
 use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 
@@ -16,24 +18,20 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
         let facts = node.facts(&cluster.config).await.map_err(PhaseError::Whole)?;
         let minor = facts.version("kube-apiserver").map_or(0, |version| version.minor);
         let name = &node.host.name;
-        let mut script = format!(
-            "kubectl label --overwrite node {name} node-role.kubernetes.io/control-plane= >/dev/null\n"
-        );
+        let role = |name: &str| format!("node-role.kubernetes.io/{name}=");
+        let label = |name| call(&["label", "--overwrite", "node", &node.host.name, &role(name)]);
+        let mut script = Script::new([]).then(label("control-plane"));
         if minor < 24 {
-            script.push_str(&format!(
-                "kubectl label --overwrite node {name} node-role.kubernetes.io/master= >/dev/null\n"
-            ));
+            script = script.then(label("master"));
         }
         if taint {
             // The old name of the taint went with 1.25.
-            let key = if minor < 24 { "master" } else { "control-plane" };
-            script.push_str(&format!(
-                "kubectl taint --overwrite node {name} node-role.kubernetes.io/{key}=:NoSchedule >/dev/null\n"
-            ));
+            let key = role(if minor < 24 { "master" } else { "control-plane" }) + ":NoSchedule";
+            script = script.then(call(&["taint", "--overwrite", "node", name, &key]));
         }
-        let step = Step::new("labels", "label and taint").fingerprint(&script);
+        let step = Step::new("labels", "label and taint").fingerprint(script.to_string());
         let work = || async {
-            kubectl.run("label and taint masters", &script).await?;
+            kubectl.run("label and taint masters", script).await?;
             Ok(Outcome::Changed)
         };
         cluster.run.step(name, step, work).await.map_err(PhaseError::Whole)?;

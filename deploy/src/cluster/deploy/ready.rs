@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::config::DnsKind;
 use crate::phases::{Failure, PhaseError};
-use crate::remote::words;
+use crate::remote::Script;
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use serde_json::Value;
@@ -21,8 +21,8 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     wait(cluster, &names, LIMIT).await?;
     if let DnsKind::Pod { .. } = cluster.config.dns.kind {
         let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
-        let script = "kubectl -n kube-system rollout status deployment/coredns --timeout=300s";
-        kubectl.run("wait for coredns", script).await.map_err(PhaseError::Whole)?;
+        let words = ["-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=300s"];
+        kubectl.words("wait for coredns", &words).await.map_err(PhaseError::Whole)?;
     }
     Ok(())
 }
@@ -33,14 +33,9 @@ pub async fn wait(cluster: &Cluster, names: &[&str], limit: Duration) -> Result<
         return Ok(());
     }
     let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
-    let nodes = words(names);
-    // kubectl wait is told of every change; it does not ask again and again.
-    let script = format!(
-        "kubectl wait --for=condition=Ready --timeout={}s node {nodes} >/dev/null 2>&1 || :\n\
-         kubectl get nodes -o json",
-        limit.as_secs()
-    );
-    let command = kubectl.script("wait for the nodes", &script, b"").timeout(limit + Duration::from_secs(60));
+    let script = Script::new([include_str!("ready.sh")]).set("LIMIT", limit.as_secs().to_string());
+    let command = kubectl.command("wait for the nodes", script.args(names.iter().copied()), b"");
+    let command = command.timeout(limit + Duration::from_secs(60));
     let waits = cluster.run.waits_for(names.iter().copied(), "become Ready");
     let output = kubectl.host().run(command).await?;
     drop(waits);

@@ -4,14 +4,18 @@
 //! approved by the cluster itself: a request must come from the node that it is for, and ask for exactly its own name
 //! and address.
 
+use crate::cluster::kubectl::REPEAT;
 use crate::config::{Config, Host};
 use crate::pki::Request;
-use crate::remote::quote;
+use crate::remote::Script;
 use base64::Engine as _;
 use eggo_bundles::Role;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+/// In shell.
+const FUNCTIONS: &str = include_str!("requests.sh");
 pub const SERVING: &str = "kubernetes.io/kubelet-serving";
 
 /// A request that waits for an answer.
@@ -50,13 +54,10 @@ pub fn pending(list: &Value) -> Vec<Pending> {
         .collect()
 }
 
-/// Shell: whether requests to `signer` wait for an answer, besides those that were `left` alone.
-pub fn others_wait(signer: &str, left: &BTreeSet<String>) -> String {
-    let known = Vec::from_iter(left.iter().map(|name| format!(" -e {}", quote(name)))).concat();
-    let others = if left.is_empty() { String::new() } else { format!(" | grep -vwF{known}") };
-    format!(
-        "kubectl get csr --no-headers 2>/dev/null | grep -wF {signer} | grep -w Pending{others} | grep -q ."
-    )
+/// Waits until requests to `signer` wait for an answer, besides those that were `left` alone; not longer than the limit.
+pub fn wait_for_others(signer: &str, left: &BTreeSet<String>, limit: Duration) -> Script {
+    let words = ["wait_for_others".to_string(), limit.as_secs().to_string(), signer.to_string()];
+    Script::new([REPEAT, FUNCTIONS]).then(words.into_iter().chain(left.iter().cloned()))
 }
 
 /// A kubelet's serving certificate: asked for by the node itself, for its own name and address.
@@ -188,9 +189,10 @@ mod tests {
             let table = "csr-a 1m kubernetes.io/kubelet-serving system:node:w Pending\n\
                          csr-b 1m kubernetes.io/kubelet-serving system:node:w Approved,Issued\n\
                          csr-c 1m kubernetes.io/legacy-unknown u Pending";
-            let left = left.iter().map(|name| name.to_string()).collect();
-            let script = format!("kubectl() {{ echo '{table}'; }}\n{}", others_wait(SERVING, &left));
-            std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success()
+            let words = ["others_wait", SERVING].into_iter().chain(left.iter().copied());
+            let script = Script::new([FUNCTIONS]).then(words);
+            let script = format!("kubectl() {{ echo '{table}'; }}\n{script}");
+            std::process::Command::new("sh").args(["-euc", &script]).status().unwrap().success()
         };
         assert!(waits(&[]));
         assert!(waits(&["csr-x"]));

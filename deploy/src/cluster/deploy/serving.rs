@@ -1,14 +1,14 @@
 //! Serving certificates of the kubelets, when the cluster is to sign them. Nobody in the cluster approves
 //! them, new ones in place of old ones neither: every run does that, and `certs renew`.
 
-use super::requests::{SERVING, Verdict, judge_serving, others_wait, pending};
+use super::requests::{SERVING, Verdict, judge_serving, pending, wait_for_others};
 use crate::cluster::Cluster;
 use crate::cluster::context::Node;
-use crate::cluster::kubectl::{Kubectl, until};
+use crate::cluster::kubectl::{Kubectl, REPEAT};
 use crate::events::Event;
 use crate::phases::PhaseError;
 use crate::pki::{AuthorityName, Certificate};
-use crate::remote::{Command, Script, words};
+use crate::remote::{Command, Script};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use jiff::Timestamp;
@@ -25,7 +25,8 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
 }
 
 async fn has_certificate(cluster: &Cluster, node: &Node) -> Result<(), Report> {
-    let script = until(&format!("[ -s {FILE} ]"), LIMIT);
+    let seconds = LIMIT.as_secs().to_string();
+    let script = Script::new([REPEAT]).then(["repeat", &seconds, "test", "-s", FILE]);
     let title = "get the kubelet's serving certificate";
     let _waits = cluster.run.waits_for([node.host.name.as_str()], title);
     node.remote.run(Command::sh(title, script).timeout(LIMIT + Duration::from_secs(30))).await?;
@@ -43,8 +44,8 @@ pub async fn approve_all(cluster: &Cluster, limit: Duration) -> Result<(), Repor
         if missing.is_empty() || Instant::now() >= end {
             return Ok(());
         }
-        let script = until_or_not(&others_wait(SERVING, &left), Duration::from_secs(20));
-        kubectl.run("wait for certificate requests", &script).await?;
+        let script = wait_for_others(SERVING, &left, Duration::from_secs(20));
+        kubectl.run("wait for certificate requests", script).await?;
     }
 }
 
@@ -70,8 +71,8 @@ async fn approve_pending(
         }
     }
     if !names.is_empty() {
-        let script = format!("kubectl certificate approve {} >/dev/null", words(&names));
-        kubectl.run("approve certificate requests", &script).await?;
+        let words = [["certificate", "approve"].map(String::from).to_vec(), names].concat();
+        kubectl.words("approve certificate requests", &words).await?;
     }
     Ok(nodes)
 }
@@ -89,9 +90,4 @@ async fn without_certificate(cluster: &Cluster) -> Result<Vec<String>, Report> {
         }
     }
     Ok(missing)
-}
-
-/// As [`until`], but running out of time is no error.
-fn until_or_not(check: &str, limit: Duration) -> String {
-    format!("( {} ) >/dev/null 2>&1 || :", until(check, limit))
 }

@@ -160,8 +160,8 @@ async fn registered(cluster: &Cluster, node: &Node, introduced: bool) -> Result<
     let step = if introduced { step.always() } else { step };
     let work = || async {
         let kubectl = cluster.kubectl().await?;
-        let check = format!("kubectl get node {} -o name", node.host.name);
-        kubectl.until("see the node in the API", &check, JOIN).await?;
+        let words = ["get", "node", &node.host.name, "-o", "name"];
+        kubectl.until("see the node in the API", &words, JOIN).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;
