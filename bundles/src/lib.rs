@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod arch;
+pub mod archive;
 pub mod content;
 pub mod digest;
 pub mod dst;

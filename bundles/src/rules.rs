@@ -227,21 +227,24 @@ fn check_link(item: &Item, target: &str) -> Result<(), BadItem> {
     if item.size != 0 || item.sha256 != Digest::of(b"") {
         return Err(BadItem::LinkWithContent);
     }
-    let escapes = || BadItem::Escapes(printable(target));
-    if target.is_empty() || target.len() > LONGEST_PATH || target.starts_with('/') {
-        return Err(escapes());
-    }
-    if target.chars().any(|c| c.is_control() || c == '\\') {
-        return Err(escapes());
-    }
-    // ARCH/dir/NAME/…/link: how many folders lie between NAME and the link.
-    let depth = item.path.split('/').count().checked_sub(4).ok_or(BadItem::LinkOutsideDir)?;
-    let parts: Vec<&str> = target.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    let ups = parts.iter().take_while(|part| **part == "..").count();
-    if ups > depth || parts[ups..].contains(&"..") {
-        return Err(escapes());
+    // ARCH/dir/NAME/…/link: what is below NAME.
+    let inside = item.path.splitn(4, '/').nth(3).ok_or(BadItem::LinkOutsideDir)?;
+    let is_plain = target.len() <= LONGEST_PATH && !target.chars().any(|c| c.is_control() || c == '\\');
+    if !is_plain || leads_out(inside, target) {
+        return Err(BadItem::Escapes(printable(target)));
     }
     Ok(())
+}
+
+/// Whether a link leads out of the folder that its own path starts from. A target is relative, and
+/// `..` may only be at its front: behind a name it would start from wherever another link leads.
+pub fn leads_out(link: &str, target: &str) -> bool {
+    let parts: Vec<&str> = target.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let ups = parts.iter().take_while(|part| **part == "..").count();
+    target.is_empty()
+        || target.starts_with('/')
+        || ups > link.matches('/').count()
+        || parts[ups..].contains(&"..")
 }
 
 /// Sorted, no path twice, no path the folder of another, one size per content.

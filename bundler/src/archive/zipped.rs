@@ -1,6 +1,7 @@
 //! Members of a zip.
 
-use super::{Census, Fault, MAX_MEMBERS, MAX_PATH, MemberKind, Visit, refuse};
+use super::{MemberKind, Visit};
+use eggo_bundles::archive::{Fault, Limits, MAX_MEMBERS, MAX_PATH, Rules, refuse};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 
@@ -9,7 +10,7 @@ const SYMLINK: u32 = 0o120_000;
 const REGULAR: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
-pub fn walk(file: File, budget: u64, visit: &mut Visit<'_>) -> Result<(), Fault> {
+pub fn walk(file: File, limits: Limits, visit: &mut Visit<'_>) -> Result<(), Fault> {
     let mut archive =
         zip::ZipArchive::new(BufReader::new(file)).or_else(|error| refuse(error.to_string()))?;
     if archive.has_duplicate_names() {
@@ -18,7 +19,7 @@ pub fn walk(file: File, budget: u64, visit: &mut Visit<'_>) -> Result<(), Fault>
     if archive.len() > MAX_MEMBERS {
         return refuse(format!("more than {MAX_MEMBERS} members"));
     }
-    let mut census = Census::new(budget);
+    let mut rules = Rules::new(limits);
     for i in 0..archive.len() {
         let mut entry = archive.by_index(i).or_else(|error| refuse(error.to_string()))?;
         let raw = entry.name().or_else(|error| refuse(error.to_string()))?.into_owned();
@@ -39,7 +40,7 @@ pub fn walk(file: File, budget: u64, visit: &mut Visit<'_>) -> Result<(), Fault>
             0 | REGULAR => MemberKind::File { size },
             _ => return refuse(format!("`{raw}` is neither file, folder nor link")),
         };
-        if let Some(member) = census.admit(&raw, mode, kind)? {
+        if let Some(member) = rules.admit(&raw, mode, kind)? {
             visit(&member, &mut Declared { content: entry, left: size }).map_err(Fault::Visitor)?;
         }
     }

@@ -3,7 +3,6 @@
 //!
 //! Both give an index and the bytes of its items, so that plan and distribution know no difference.
 
-mod gzip;
 mod tarball;
 
 pub use tarball::{TarballError, Tarballs};

@@ -2,21 +2,19 @@
 //! the first generation, flat with `addons/` and `images.tar`.
 //!
 //! A tarball is read once from end to end: strictly, so that no two programs see different things
-//! in it. Its files are kept by their digest in a folder of their own until the install is over; no
-//! name inside the tarball ever becomes a path on this machine.
+//! in it (`eggo_bundles::archive` has the rules). Its files are kept by their digest in a folder of
+//! their own until the install is over; no name inside the tarball ever becomes a path on this machine.
 
-use super::gzip::Members;
+use eggo_bundles::archive::{self, Fault, Format, Limits, Member, MemberKind};
 use eggo_bundles::content::{deb, elf, rpm};
 use eggo_bundles::digest::Hasher;
+use eggo_bundles::rules::leads_out;
 use eggo_bundles::{Arch, Digest, Index, Item, Kind, Source};
 use eggo_errors::{Exit, Explain};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, Write as _};
-use std::path::{Component, Path, PathBuf};
-
-/// Entries of one tarball; more than any has.
-const MOST_ENTRIES: usize = 200_000;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TarballError {
@@ -101,78 +99,37 @@ impl Reading<'_> {
     fn read(&self) -> Result<Vec<Item>, TarballError> {
         let unreadable = |source| TarballError::Read { path: self.path.to_path_buf(), source };
         let file = File::open(self.path).map_err(unreadable)?;
-        let mut archive = tar::Archive::new(Members::new(BufReader::with_capacity(1 << 18, file)));
+        let limits = Limits { setuid: true, ..Limits::of_size(file.metadata().map_err(unreadable)?.len()) };
         let mut items = Vec::new();
-        let mut seen = HashSet::new();
-        for (number, entry) in archive.entries().map_err(|error| self.broken(error))?.enumerate() {
-            if number >= MOST_ENTRIES {
-                return Err(self.archive("it has too many entries"));
+        let source = BufReader::with_capacity(1 << 18, file);
+        let tar = archive::inflate(source, Format::TarGz).map_err(|error| self.broken(error))?;
+        let result = archive::walk_tar(tar, limits, &mut |member, content| {
+            match &member.kind {
+                MemberKind::Folder => {}
+                MemberKind::File { size } => items.extend(self.file(member, *size, content)?),
+                MemberKind::Symlink { target } => items.push(self.link(&member.path, target)?),
+                MemberKind::HardLink { .. } => {
+                    return Err(self.entry(&member.path, "is neither a file nor a folder").into());
+                }
             }
-            let mut entry = entry.map_err(|error| self.broken(error))?;
-            let shown = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-            let name = clean(&shown).map_err(|why| self.entry(&shown, why))?;
-            let kind = entry.header().entry_type();
-            if kind.is_dir() || matches!(kind, tar::EntryType::XGlobalHeader) {
-                continue;
-            }
-            if !seen.insert(name.clone()) {
-                return Err(self.entry(&shown, "is there twice"));
-            }
-            if kind.is_symlink() {
-                items.push(self.link(&mut entry, &name, &shown)?);
-            } else if kind.is_file() {
-                items.extend(self.file(&mut entry, &name, &shown)?);
-            } else {
-                return Err(self.entry(&shown, "is neither a file nor a folder"));
-            }
-        }
-        self.end(archive.into_inner())?;
-        self.refuse_detours(&items)?;
+            Ok(())
+        });
+        result.map_err(|fault| match fault {
+            Fault::Refused(why) => self.archive(why),
+            Fault::Io(error) => self.broken(error),
+            Fault::Visitor(error) => match error.downcast::<TarballError>() {
+                Ok(own) => *own,
+                Err(other) => self.archive(other.to_string()),
+            },
+        })?;
         Ok(items)
     }
 
-    /// No file lies behind a link, and no link leads over another one: what a name says is where
-    /// it is.
-    fn refuse_detours(&self, items: &[Item]) -> Result<(), TarballError> {
-        let links: HashSet<&str> =
-            items.iter().filter(|item| item.link.is_some()).map(|item| item.path.as_str()).collect();
-        let over = |path: &str| {
-            let cuts = path.match_indices('/').map(|(at, _)| at);
-            cuts.map(|at| &path[..at]).find(|above| links.contains(above)).map(str::to_string)
-        };
-        for item in items {
-            let target = item.link.as_ref().map(|target| target_path(&item.path, target));
-            if let Some(link) = over(&item.path).or_else(|| target.and_then(|target| over(&target))) {
-                return Err(self.entry(&item.path, format!("lies behind the link `{link}`")));
-            }
-        }
-        Ok(())
-    }
-
-    /// Behind the tar's end there is nothing but zeros, and the gzip checksums hold.
-    fn end(&self, mut rest: impl Read) -> Result<(), TarballError> {
-        let mut buffer = [0; 1 << 14];
-        loop {
-            match rest.read(&mut buffer) {
-                Ok(0) => return Ok(()),
-                Ok(n) if buffer[..n].iter().all(|byte| *byte == 0) => {}
-                Ok(_) => return Err(self.archive("something stands behind the end of the archive")),
-                Err(error) => return Err(self.broken(error)),
-            }
-        }
-    }
-
-    fn file(
-        &self,
-        entry: &mut tar::Entry<'_, impl Read>,
-        name: &str,
-        shown: &str,
-    ) -> Result<Option<Item>, TarballError> {
-        let mode = entry.header().mode().map_err(|error| self.broken(error))? & 0o777;
-        let size = entry.size();
-        let (mut kept, sha256, length) = self.keep(entry)?;
+    fn file(&self, member: &Member, size: u64, content: &mut dyn Read) -> Result<Option<Item>, TarballError> {
+        let (name, mode) = (member.path.as_str(), member.mode);
+        let (mut kept, sha256, length) = self.keep(content)?;
         if length != size {
-            return Err(self.entry(shown, "ends early"));
+            return Err(self.entry(name, "ends early"));
         }
         let rewind = |file: &mut File| file.rewind().map_err(TarballError::Spool);
         rewind(&mut kept)?;
@@ -181,18 +138,18 @@ impl Reading<'_> {
         let mut item = self.item(kind, name, item_name, mode);
         (item.sha256, item.size) = (sha256, length);
         if kind == Kind::Pkg {
-            (item.name, item.version) = self.package(&mut kept, shown)?;
+            (item.name, item.version) = self.package(&mut kept, name)?;
         } else if matches!(kind, Kind::Bin) {
-            let program = elf::read(&mut kept).map_err(|error| self.entry(shown, error.to_string()))?;
+            let program = elf::read(&mut kept).map_err(|error| self.entry(name, error.to_string()))?;
             if let Some(other) = program.and_then(|elf| elf.arch()).filter(|arch| *arch != self.arch) {
-                return Err(self.entry(shown, format!("is a program for {other}, not {}", self.arch)));
+                return Err(self.entry(name, format!("is a program for {other}, not {}", self.arch)));
             }
         }
         Ok(Some(item))
     }
 
     /// Writes the content to the spool under its digest.
-    fn keep(&self, content: &mut impl Read) -> Result<(File, Digest, u64), TarballError> {
+    fn keep(&self, content: &mut dyn Read) -> Result<(File, Digest, u64), TarballError> {
         let mut file = tempfile::NamedTempFile::new_in(self.spool).map_err(TarballError::Spool)?;
         let mut hasher = Hasher::new();
         let mut buffer = vec![0; 1 << 17];
@@ -211,24 +168,16 @@ impl Reading<'_> {
     }
 
     /// A link inside of a `dir`, whose target stays inside of it.
-    fn link(
-        &self,
-        entry: &mut tar::Entry<'_, impl Read>,
-        name: &str,
-        shown: &str,
-    ) -> Result<Item, TarballError> {
-        let target = entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned());
-        let target = target.ok_or_else(|| self.entry(shown, "is a link to nothing"))?;
+    fn link(&self, name: &str, target: &str) -> Result<Item, TarballError> {
         let inside = name.strip_prefix("dir/").and_then(|rest| rest.split_once('/'));
         let Some((folder, below)) = inside else {
-            return Err(self.entry(shown, "is a link outside of a folder that is installed as a whole"));
+            return Err(self.entry(name, "is a link outside of a folder that is installed as a whole"));
         };
-        let depth = below.split('/').count() - 1;
-        if !stays_inside(&target, depth) {
-            return Err(self.entry(shown, format!("is a link that leads out: `{target}`")));
+        if leads_out(below, target) {
+            return Err(self.entry(name, format!("is a link that leads out: `{target}`")));
         }
         let mut item = self.item(Kind::Dir, name, folder.to_string(), 0o777);
-        (item.sha256, item.link) = (Digest::of(b""), Some(target));
+        (item.sha256, item.link) = (Digest::of(b""), Some(target.to_string()));
         Ok(item)
     }
 
@@ -299,48 +248,6 @@ impl Reading<'_> {
         let entry = entry.escape_debug().to_string();
         TarballError::Entry { path: self.path.to_path_buf(), entry, why: why.into() }
     }
-}
-
-/// The name without `./`; absolute ones, `..` and control characters are refused.
-fn clean(name: &str) -> Result<String, &'static str> {
-    if name.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER) {
-        return Err("has a control character in its name");
-    }
-    let mut parts = Vec::new();
-    for part in Path::new(name).components() {
-        match part {
-            Component::Normal(part) => parts.push(part.to_string_lossy()),
-            Component::CurDir => {}
-            Component::ParentDir => return Err("leads out of the archive"),
-            Component::RootDir | Component::Prefix(_) => return Err("is an absolute path"),
-        }
-    }
-    Ok(parts.join("/"))
-}
-
-/// Whether a link `depth` folders below its root stays below it. `..` may only stand at the
-/// beginning: further on, it would depend on what the folders before it are.
-fn stays_inside(target: &str, depth: usize) -> bool {
-    let parts: Vec<Component<'_>> = Path::new(target).components().collect();
-    let ups = parts.iter().take_while(|part| **part == Component::ParentDir).count();
-    let down = parts[ups..].iter().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    !parts.is_empty() && down && ups <= depth
-}
-
-/// Where a link that stays inside leads.
-fn target_path(link: &str, target: &str) -> String {
-    let mut parts: Vec<&str> = link.split('/').collect();
-    parts.pop();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ fn a_stub_says_of_itself_what_the_package_says() {
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(control.len() as u64);
+    header.set_mode(0o644);
     tar.append_data(&mut header, "./control", &control[..]).unwrap();
     let mut archive = b"!<arch>\n".to_vec();
     for (name, mut bytes) in [

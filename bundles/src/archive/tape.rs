@@ -1,22 +1,23 @@
 //! Members of a tar.
 
-use super::{Census, Fault, MAX_MEMBERS, MemberKind, Visit, inflate, refuse};
-use eggo_terminal::Size;
+use super::rules::too_large;
+use super::{Fault, Limits, MAX_MEMBERS, MemberKind, Rules, Visit, only_zeros, refuse};
 use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 use tar::EntryType;
 
-/// Headers, long names and pax records before one member: the tar crate reads them whole.
+/// Headers, long names and pax records before one member: the tar crate reads them completely.
 const MAX_BETWEEN: u64 = 1 << 20;
 /// What headers and padding may add to the content of all members.
 const MAX_AROUND: u64 = MAX_MEMBERS as u64 * 4096;
 const BLOCK: u64 = 512;
 
-pub fn walk(reader: Box<dyn Read>, budget: u64, visit: &mut Visit<'_>) -> Result<(), Fault> {
-    let mut census = Census::new(budget);
+/// Calls `visit` for every member, in order. What it does not read is skipped.
+pub fn walk_tar(reader: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Result<(), Fault> {
+    let mut rules = Rules::new(limits);
     let left = Rc::new(Cell::new(MAX_BETWEEN));
-    let total = budget.saturating_add(MAX_AROUND);
+    let total = limits.unpacked.saturating_add(MAX_AROUND);
     let mut archive = tar::Archive::new(Metered { reader, total, left: total, until_next: left.clone() });
     for entry in archive.entries()? {
         let mut entry = entry?;
@@ -35,38 +36,74 @@ pub fn walk(reader: Box<dyn Read>, budget: u64, visit: &mut Visit<'_>) -> Result
             other => return refuse(format!("`{raw}` is of the unknown kind `{}`", other.as_byte())),
         };
         if !matches!(kind, MemberKind::File { .. }) && size > 0 {
-            return refuse(format!("`{raw}` is no file and has content"));
+            return refuse(format!("`{raw}` is not a file and has content"));
         }
-        let member = census.admit(&raw, mode, kind)?;
-        left.set(size.next_multiple_of(BLOCK) + MAX_BETWEEN);
+        if is_sparse(&mut entry)? {
+            return refuse(format!("`{raw}` is sparse: other programs would read other content"));
+        }
+        let member = rules.admit(&raw, mode, kind)?;
+        left.set(size.next_multiple_of(BLOCK).saturating_add(MAX_BETWEEN));
         if let Some(member) = member {
             visit(&member, &mut entry).map_err(Fault::Visitor)?;
         }
     }
     left.set(u64::MAX);
     // What follows the end must be padding, and the compression's own checksum is at its end.
-    inflate::only_zeros(&mut archive.into_inner(), "content after the end of the archive")?;
+    only_zeros(&mut archive.into_inner(), "content after the end of the archive")?;
     Ok(())
 }
 
+/// Reads a tar that a package manager will unpack, to its end, and calls `visit` with every path.
+/// What its members are is left to that: devices and links to anywhere are part of an OS.
+pub fn scan_tar(
+    reader: impl Read,
+    unpacked: u64,
+    visit: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), Fault> {
+    let left = Rc::new(Cell::new(MAX_BETWEEN));
+    let total = unpacked.saturating_add(MAX_AROUND);
+    let mut archive = tar::Archive::new(Metered { reader, total, left: total, until_next: left.clone() });
+    for entry in archive.entries()? {
+        let entry = entry?;
+        visit(&entry.path_bytes()).map_err(Fault::Refused)?;
+        left.set(entry.size().saturating_add(BLOCK + MAX_BETWEEN));
+    }
+    left.set(u64::MAX);
+    // The compression's own checksum is at its end.
+    io::copy(&mut archive.into_inner(), &mut io::sink())?;
+    Ok(())
+}
+
+/// GNU tar's way to leave out zeros, in pax records that the tar crate does not know.
+fn is_sparse<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<bool> {
+    let Some(records) = entry.pax_extensions()? else { return Ok(false) };
+    for record in records {
+        if record?.key_bytes().starts_with(b"GNU.sparse.") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Fails when the inner reader gives more than an archive of this size should hold.
-struct Metered {
-    reader: Box<dyn Read>,
+struct Metered<R> {
+    reader: R,
     total: u64,
     left: u64,
-    /// What may come before the next member is told of.
+    /// What may come before the next member is reported.
     until_next: Rc<Cell<u64>>,
 }
 
-impl Read for Metered {
+impl<R: Read> Read for Metered<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.reader.read(buffer)?;
         let too_much = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let Some(left) = self.left.checked_sub(n as u64) else {
-            return Err(too_much(format!("it unpacks to more than {}", Size(self.total))));
+            return Err(too_much(too_large(self.total)));
         };
         let Some(until_next) = self.until_next.get().checked_sub(n as u64) else {
-            return Err(too_much(format!("more than {} of headers before one member", Size(MAX_BETWEEN))));
+            let limit = MAX_BETWEEN >> 20;
+            return Err(too_much(format!("more than {limit} MiB of headers before one member")));
         };
         self.left = left;
         self.until_next.set(until_next);

@@ -1,19 +1,18 @@
-//! The compression around a tar: opened by its magic, checked to its very end.
+//! The compression around a tar: opened by its format, checked to its very end.
 
 use super::Format;
 use flate2::bufread::GzDecoder;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 
 const BUFFER: usize = 1 << 17;
 /// What an xz or zstd stream may make us allocate.
 const MAX_WINDOW_LOG: u32 = 27;
 const MAX_XZ_MEMORY: u64 = 128 << 20;
 
-pub fn open(file: File, format: Format) -> io::Result<Box<dyn Read>> {
-    let source = BufReader::with_capacity(BUFFER, file);
+/// The bytes inside. bzip2 and zip are not read here: only a build meets them.
+pub fn inflate<'a>(source: impl BufRead + 'a, format: Format) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match format {
-        Format::TarGz => Box::new(Gunzip { state: Some(GzDecoder::new(source)) }),
+        Format::TarGz => Box::new(Gunzip { state: Some(Box::new(GzDecoder::new(source))) }),
         Format::TarXz => {
             let stream =
                 liblzma::stream::Stream::new_stream_decoder(MAX_XZ_MEMORY, liblzma::stream::CONCATENATED)?;
@@ -24,15 +23,17 @@ pub fn open(file: File, format: Format) -> io::Result<Box<dyn Read>> {
             decoder.window_log_max(MAX_WINDOW_LOG)?;
             Box::new(decoder)
         }
-        Format::TarBz2 => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
-        Format::Tar | Format::Zip => Box::new(source),
+        Format::Tar => Box::new(source),
+        Format::TarBz2 | Format::Zip => {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "bzip2 and zip are not read here"));
+        }
     })
 }
 
 /// Gzip members one after another. Zeros may follow the last one, as tape drives pad; anything
 /// else is refused, for another reader might take it for content.
 struct Gunzip<R: BufRead> {
-    state: Option<GzDecoder<R>>,
+    state: Option<Box<GzDecoder<R>>>,
 }
 
 impl<R: BufRead> Read for Gunzip<R> {
@@ -49,7 +50,7 @@ impl<R: BufRead> Read for Gunzip<R> {
             let Some(decoder) = self.state.take() else { return Ok(0) };
             let mut source = decoder.into_inner();
             if source.fill_buf()?.first() == Some(&0x1f) {
-                self.state = Some(GzDecoder::new(source));
+                self.state = Some(Box::new(GzDecoder::new(source)));
             } else {
                 only_zeros(&mut source, "garbage after the end of the gzip data")?;
             }
