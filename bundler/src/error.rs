@@ -1,5 +1,6 @@
 //! Everything that can end a build, each in the words of the room it comes from.
 
+use crate::beneath::Problem;
 use crate::images::{self, BadReference};
 use crate::{addons, archive, cache, files, http, lock, manifest, packages};
 use eggo_bundles::Arch;
@@ -128,7 +129,9 @@ impl Explain for Error {
             Error::Images(error) => error.hint(),
             Error::Addons(error) => error.hint(),
             Error::Image { source, .. } => source.hint(),
-            Error::ReadAddon { .. } => Some("paths are relative to the manifest".to_string()),
+            Error::ReadAddon { source, .. } => {
+                Some(Problem::hint_in(source).unwrap_or("paths are relative to the manifest".to_string()))
+            }
             Error::AddonChanged { .. } => Some("run `eggo-bundle lock` to record it anew".to_string()),
             Error::Asked { inner, .. } => inner.hint(),
             Error::Archive(error) => error.hint(),
@@ -141,7 +144,9 @@ impl Explain for Error {
             Error::Key(error) => error.hint(),
             Error::Bundle(error) => error.hint(),
             Error::Release { path, source } => eggo_bundles::output::hint(path, source),
-            Error::BadPackage { .. } => None,
+            Error::BadPackage { .. } => {
+                Some("a node would refuse it, too: leave it out of the tarball, or get it again".to_string())
+            }
         }
     }
 

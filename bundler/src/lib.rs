@@ -2,6 +2,7 @@
 
 pub mod addons;
 pub mod archive;
+pub mod beneath;
 pub mod build;
 pub mod cache;
 pub mod check;

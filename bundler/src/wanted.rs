@@ -11,6 +11,9 @@ use crate::manifest::{AddonImages, AddonRequest, From, Manifest};
 use crate::{Tools, files, images};
 use eggo_bundles::{Arch, Digest, Role};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 /// An addon is text that people can read.
 const MAX_ADDON: u64 = 8 << 20;
@@ -162,6 +165,20 @@ pub async fn fetch_addon(manifest: &Manifest, locked: &LockedAddon, tools: Tools
     Ok(())
 }
 
+/// A file of text, which is as long as an addon may be.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    if !std::fs::metadata(path)?.is_file() {
+        return invalid("it is not a file".to_string());
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_ADDON + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAX_ADDON {
+        true => invalid(format!("it is larger than {MAX_ADDON} bytes")),
+        false => Ok(bytes),
+    }
+}
+
 /// The file, which is then in the cache too; and its url or path.
 async fn addon_bytes(
     manifest: &Manifest,
@@ -176,9 +193,9 @@ async fn addon_bytes(
     match &request.from {
         From::Path(template) => {
             let text = expand(template);
-            let path = manifest.resolve(&text);
-            let unreadable = |source| Error::ReadAddon { path: path.clone(), source };
-            let bytes = std::fs::read(&path).map_err(unreadable)?;
+            let unreadable = |source| Error::ReadAddon { path: manifest.resolve(&text), source };
+            let path = manifest.local(&text).map_err(unreadable)?;
+            let bytes = read(&path).map_err(unreadable)?;
             let found = Digest::of(&bytes);
             if let Some(expected) = request.checksum.filter(|expected| *expected != found) {
                 return Err(files::Error::WrongDigest { path, expected, found }.into());

@@ -99,6 +99,52 @@ async fn docker_archives_one_per_arch() {
     assert!(matches!(error, Error::NoArch { arch: Arch::Arm64, .. }), "{error}");
 }
 
+/// What a hostile folder would like to have in the bundle.
+#[tokio::test]
+async fn no_link_leads_out_of_a_folder() {
+    let bench = Bench::new();
+    let secret = bench.path().join("secret");
+    std::fs::write(&secret, layer("secret", 100)).unwrap();
+    let folder = bench.path().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    docker_archive(&folder, "amd64");
+    // As `docker save` of old wrote it, with links between its own folders.
+    assert_eq!(lock(&bench, "app:1", "folder", &[Arch::Amd64]).await.unwrap()[0].layers.len(), 3);
+    let layer = folder.join("ccc/layer.tar");
+    for target in ["../../secret", secret.to_str().unwrap()] {
+        std::fs::remove_file(&layer).unwrap();
+        std::os::unix::fs::symlink(target, &layer).unwrap();
+        let error = lock(&bench, "app:1", "folder", &[Arch::Amd64]).await.unwrap_err();
+        let text = Report::from(error).to_string();
+        assert!(text.contains(&format!("the link `{}` leads out", layer.display())), "{text}");
+        assert!(text.contains(&format!("to `{target}`")) && text.contains("in place of the link"), "{text}");
+    }
+    for name in ["../secret", secret.to_str().unwrap()] {
+        let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+        std::fs::write(folder.join("manifest.json"), manifest.replace("ccc/layer.tar", name)).unwrap();
+        let error = lock(&bench, "app:1", "folder", &[Arch::Amd64]).await.unwrap_err().to_string();
+        assert!(error.contains("leads out of"), "{error}");
+        std::fs::write(folder.join("manifest.json"), manifest).unwrap();
+    }
+
+    // The documents themselves, folders on the way, and the folder that the manifest names.
+    let layout = bench.path().join("layout");
+    let mut pile = Pile::default();
+    let index = pile.multi(Style::Oci, "x", 500);
+    pile.write_layout(&layout, &[("x:1", &index)]);
+    std::fs::rename(layout.join("blobs"), bench.path().join("blobs")).unwrap();
+    std::os::unix::fs::symlink("../blobs", layout.join("blobs")).unwrap();
+    let error = lock(&bench, "x:1", "layout", &Arch::ALL).await.unwrap_err().to_string();
+    assert!(error.contains("leads out of"), "{error}");
+    std::fs::remove_file(layout.join("index.json")).unwrap();
+    std::os::unix::fs::symlink(&secret, layout.join("index.json")).unwrap();
+    let error = lock(&bench, "x:1", "layout", &Arch::ALL).await.unwrap_err().to_string();
+    assert!(error.contains("index.json` leads out of"), "{error}");
+    std::os::unix::fs::symlink("/etc", bench.path().join("elsewhere")).unwrap();
+    let error = lock(&bench, "x:1", "elsewhere", &Arch::ALL).await.unwrap_err().to_string();
+    assert!(error.contains("elsewhere` leads out of"), "{error}");
+}
+
 #[tokio::test]
 async fn what_skopeo_writes_is_read_and_the_same_every_time() {
     if !have(&["skopeo"]) {

@@ -1,5 +1,6 @@
 //! Why a binary, a file or a folder cannot be bundled.
 
+use crate::beneath::Problem;
 use crate::manifest::{FileRequest, Manifest};
 use crate::{archive, cache, http};
 use eggo_bundles::{Arch, Digest};
@@ -85,6 +86,9 @@ impl Explain for Error {
             Error::Http(error) => return error.hint(),
             Error::Cache(error) => return error.hint(),
             Error::Archive(error) => return error.hint(),
+            Error::Read { source, .. } if Problem::hint_in(source).is_some() => {
+                return Problem::hint_in(source);
+            }
             Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "paths are relative to the manifest; `{arch}` is amd64 or arm64, `{machine}` is x86_64 or aarch64"
             }

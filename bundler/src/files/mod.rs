@@ -58,7 +58,8 @@ async fn fetch_one(manifest: &Manifest, locked: &LockedFile, tools: Tools<'_>) -
     if let (Some(path), [content], None) = (&locked.path, locked.content.as_slice(), &locked.member)
         && locked.kind != Kind::Dir
     {
-        let path = manifest.resolve(path);
+        let path =
+            manifest.local(path).map_err(|source| Error::Read { path: manifest.resolve(path), source })?;
         if std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == content.size)
         {
             return Ok(Local::from([(content.sha256, path)]));
@@ -123,7 +124,8 @@ async fn obtain(
         }
         From::Path(template) => {
             let text = expand(template);
-            let path = manifest.resolve(&text);
+            let unreadable = |source| Error::Read { path: manifest.resolve(&text), source };
+            let path = manifest.local(&text).map_err(unreadable)?;
             file.path = Some(text);
             (path, true)
         }

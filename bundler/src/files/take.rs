@@ -7,6 +7,7 @@ use crate::cache::Cache;
 use crate::lock::Content;
 use crate::manifest::FileRequest;
 use eggo_bundles::content::{Made, elf};
+use eggo_bundles::rules::leads_out;
 use eggo_bundles::{Arch, Digest, Kind};
 use std::collections::HashMap;
 use std::fs::File;
@@ -227,19 +228,10 @@ fn folder(request: &FileRequest, arch: Arch, root: &Path) -> Result<Taken, Error
 fn link_inside(path: &Path, inside: &str) -> Result<String, Error> {
     let target = std::fs::read_link(path).map_err(|error| unreadable(path, error))?;
     let target = target.to_str().ok_or_else(|| Error::BadName(path.into()))?.to_string();
-    let mut depth = inside.matches('/').count();
-    for part in target.split('/') {
-        match part {
-            ".." if depth == 0 => return Err(Error::LinkOut { path: path.into(), target }),
-            ".." => depth -= 1,
-            "" | "." => {}
-            _ => depth += 1,
-        }
+    match leads_out(inside, &target) {
+        true => Err(Error::LinkOut { path: path.into(), target }),
+        false => Ok(target),
     }
-    if target.starts_with('/') {
-        return Err(Error::LinkOut { path: path.into(), target });
-    }
-    Ok(target)
 }
 
 /// An ELF program must be one for `arch`, as readers of bundles judge it; scripts and data are for any.

@@ -4,6 +4,7 @@ use super::documents::BadDocument;
 use super::reference::BadReference;
 use super::registries::BadEndpoint;
 use super::registry;
+use crate::beneath::Problem;
 use crate::{cache, http};
 use eggo_bundles::Arch;
 use eggo_bundles::layout::BadLayout;
@@ -49,6 +50,8 @@ pub enum Error {
     PushToDigest(String),
     #[error("`{}`: {reason}", .path.display())]
     Local { path: PathBuf, reason: String },
+    #[error("`{}`: {source}", .path.display())]
+    Place { path: PathBuf, source: Problem },
     #[error("`{}` has no image `{image}`", .path.display())]
     NotInArchive { path: PathBuf, image: String, found: Vec<String> },
     #[error("`{}` has changed since it was locked: image `{image}` for {arch} is not in it", .path.display())]
@@ -121,6 +124,7 @@ impl Explain for Error {
             )),
             Self::Registry { errors, .. } => errors.last()?.hint(),
             Self::Push { source, .. } => source.hint(),
+            Self::Place { source, .. } => source.hint(),
             Self::NotInArchive { .. } => Some("name one of those".to_string()),
             Self::Changed { .. } => Some("run `eggo-bundle lock` again".to_string()),
             _ => None,

@@ -12,6 +12,7 @@ use super::reference::Reference;
 use super::resolve::Documents;
 use crate::Tools;
 use crate::archive::{self, MemberKind};
+use crate::beneath::{Beneath, Problem};
 use crate::cache::Cache;
 use crate::lock::Blob;
 use eggo_bundles::Digest;
@@ -36,7 +37,8 @@ pub struct Local<'a> {
 }
 
 enum Files {
-    Folder,
+    /// A folder is foreign too: nothing in it leads out of it.
+    Folder(Beneath),
     /// Where the archive's members are in the cache.
     Archive(BTreeMap<String, Stored>),
 }
@@ -64,10 +66,12 @@ enum Name {
 impl<'a> Local<'a> {
     pub fn open(path: &Path, tools: Tools<'a>) -> Result<Self, Error> {
         let cache = tools.cache;
-        let metadata = std::fs::metadata(path).map_err(|error| bad(path, error.to_string()))?;
-        let files = match metadata.is_dir() {
-            true => Files::Folder,
-            false => Files::Archive(import(path, metadata.len(), tools)?),
+        let unreadable = |error: std::io::Error| bad(path, error.to_string());
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
+        let files = match metadata.file_type() {
+            kind if kind.is_dir() => Files::Folder(Beneath::open(path).map_err(unreadable)?),
+            kind if kind.is_file() => Files::Archive(import(path, metadata.len(), tools)?),
+            _ => return Err(bad(path, "it is neither a file nor a folder".to_string())),
         };
         let mut local = Self { path: path.into(), files, cache, images: Vec::new() };
         local.images = local.read_images()?;
@@ -138,11 +142,11 @@ impl<'a> Local<'a> {
         let found = match &self.files {
             // All members are in the cache already.
             Files::Archive(files) => files.values().find(|stored| stored.sha256 == *digest).map(|s| s.sha256),
-            Files::Folder => {
-                let file = self.path.join(&name);
-                let mut reader = std::fs::File::open(&file).map_err(|source| match source.kind() {
-                    std::io::ErrorKind::NotFound => missing(),
-                    _ => crate::cache::Error::Content { source }.into(),
+            Files::Folder(folder) => {
+                let mut reader = folder.file(Path::new(&name)).map_err(|problem| match problem {
+                    Problem::Io(error) if error.kind() == std::io::ErrorKind::NotFound => missing(),
+                    source @ Problem::LeadsOut { .. } => self.refused(source),
+                    source => crate::cache::Error::Content { source: source.into() }.into(),
                 })?;
                 Some(self.cache.store(&mut reader, limit)?.0)
             }
@@ -170,7 +174,7 @@ impl<'a> Local<'a> {
                 Some(stored) => Ok(self.cache.read(&stored.sha256, limit)?),
                 None => Ok(None),
             },
-            Files::Folder => match std::fs::File::open(self.path.join(name)) {
+            Files::Folder(folder) => match folder.file(Path::new(name)) {
                 Ok(file) => {
                     let mut bytes = Vec::new();
                     let read = file.take(limit + 1).read_to_end(&mut bytes);
@@ -180,8 +184,8 @@ impl<'a> Local<'a> {
                     }
                     Ok(Some(bytes))
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(bad(&self.path, error.to_string())),
+                Err(Problem::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(source) => Err(self.refused(source)),
             },
         }
     }
@@ -278,15 +282,19 @@ impl<'a> Local<'a> {
         let missing = || bad(&self.path, format!("it lacks `{name}`"));
         match &self.files {
             Files::Archive(files) => files.get(name.trim_start_matches("./")).copied().ok_or_else(missing),
-            Files::Folder => {
-                // A folder is foreign too: what it names must lie in it.
-                let inside =
-                    Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)));
-                let file = std::fs::File::open(self.path.join(name)).ok().filter(|_| inside);
-                let (sha256, size) = self.cache.store(&mut file.ok_or_else(missing)?, MAX_BLOB)?;
+            Files::Folder(folder) => {
+                let mut file = folder.file(Path::new(name)).map_err(|problem| match problem {
+                    Problem::Io(_) => missing(),
+                    source => self.refused(source),
+                })?;
+                let (sha256, size) = self.cache.store(&mut file, MAX_BLOB)?;
                 Ok(Stored { sha256, size })
             }
         }
+    }
+
+    fn refused(&self, source: Problem) -> Error {
+        Error::Place { path: self.path.clone(), source }
     }
 
     fn bad_file(&self, name: &str, problem: &BadDocument) -> Error {

@@ -26,7 +26,7 @@ pub use reference::{BadReference, Reference};
 pub use registries::Registries;
 
 use crate::lock::{Blob, LockedImage};
-use crate::{Tools, cache};
+use crate::{Tools, beneath, cache};
 use eggo_bundles::{Arch, Digest, Role};
 use eggo_terminal::Count;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -74,7 +74,7 @@ pub async fn lock(
             let local = match opened.entry(from) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
-                    entry.insert(Local::open(&folder.join(from), tools)?)
+                    entry.insert(Local::open(&place(folder, from)?, tools)?)
                 }
             };
             locked.push(lock_local(wanted, *arch, from, local).await?);
@@ -100,7 +100,7 @@ pub async fn fetch(
             image.blobs().filter(|blob| missing(blob) && seen.insert(blob.sha256)).collect();
         match &image.from {
             _ if blobs.is_empty() => {}
-            Some(from) => fetch_local(image, &blobs, &folder.join(from), tools)?,
+            Some(from) => fetch_local(image, &blobs, &place(folder, from)?, tools)?,
             None => work.extend(blobs.into_iter().map(|blob| (image, blob))),
         }
     }
@@ -120,6 +120,12 @@ pub async fn fetch(
     // need not fetch it again.
     let results: Vec<Result<(), Error>> = downloads.buffer_unordered(AT_ONCE).collect().await;
     results.into_iter().collect()
+}
+
+/// Where the manifest says that an archive is.
+fn place(folder: &Path, from: &str) -> Result<PathBuf, Error> {
+    let refused = |source| Error::Place { path: folder.join(from), source };
+    beneath::resolve(folder, Path::new(from)).map_err(refused)
 }
 
 /// Locks every image of local archives under the name it has there; all of them are then in
@@ -191,9 +197,10 @@ fn fetch_local(image: &LockedImage, blobs: &[Blob], path: &Path, tools: Tools<'_
                 let reason = format!("it cannot be read to its end: {source}");
                 return Err(Error::Local { path: path.into(), reason });
             }
-            Err(error @ Error::Cache(cache::Error::Write { .. } | cache::Error::Read { .. })) => {
-                return Err(error);
-            }
+            Err(
+                error @ (Error::Place { .. }
+                | Error::Cache(cache::Error::Write { .. } | cache::Error::Read { .. })),
+            ) => return Err(error),
             _ => {
                 let (image, arch) = (image.name.clone(), image.arch);
                 return Err(Error::Changed { path: path.into(), image, arch });

@@ -282,6 +282,13 @@ impl Manifest {
         self.file.parent().unwrap_or(Path::new("")).join(path)
     }
 
+    /// A file or folder that goes into the bundle, or decides what does: links must not lead
+    /// further than what the manifest says itself.
+    pub fn local(&self, path: &str) -> std::io::Result<PathBuf> {
+        let base = self.file.parent().unwrap_or(Path::new(""));
+        Ok(crate::beneath::resolve(base, Path::new(path))?)
+    }
+
     /// `M.lock` beside `M.yaml`.
     pub fn lock_file(&self) -> PathBuf {
         self.file.with_extension("lock")

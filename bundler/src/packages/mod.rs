@@ -117,8 +117,11 @@ pub fn routes(manifest: &Manifest) -> Result<Vec<Route>, Error> {
 /// The captured baseline for an arch, where the manifest names a file.
 fn read_baseline(manifest: &Manifest, arch: Arch) -> Result<Option<Vec<Installed>>, Error> {
     let manifest::Baseline::File(template) = &manifest.baseline else { return Ok(None) };
-    let file = manifest.resolve(&template.expand(&manifest.name, &manifest.version, arch));
-    let text = std::fs::read_to_string(&file)
+    let written = template.expand(&manifest.name, &manifest.version, arch);
+    let file = manifest.resolve(&written);
+    let text = manifest
+        .local(&written)
+        .and_then(std::fs::read_to_string)
         .map_err(|source| Error::ReadBaseline { file: file.clone(), source })?;
     baseline::parse(&text).map(Some).map_err(|reason| Error::BadBaseline { file, reason })
 }

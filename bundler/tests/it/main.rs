@@ -4,6 +4,7 @@ mod build;
 mod cli;
 mod deltas;
 mod http;
+mod links;
 mod packages;
 mod places;
 mod server;

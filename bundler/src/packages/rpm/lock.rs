@@ -289,7 +289,7 @@ pub fn own_roots(manifest: &Manifest, arch: Arch) -> Vec<String> {
 
 fn from_file(manifest: &Manifest, repo: &Repo, file: &str, place: &Place) -> Result<Vec<Place>, Error> {
     let read_error = |source| Error::Read { repo: repo.name.clone(), file: file.to_string(), source };
-    let text = std::fs::read_to_string(manifest.resolve(file)).map_err(read_error)?;
+    let text = manifest.local(file).and_then(std::fs::read_to_string).map_err(read_error)?;
     let place = |section: sources::Section| Place {
         name: section.id,
         urls: section.urls,
