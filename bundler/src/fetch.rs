@@ -49,11 +49,10 @@ async fn packages(manifest: &Manifest, locked: &[LockedPackage], tools: Tools<'_
         let label = format!("{} {}", package.name, package.architecture);
         let download = Download::new(label, urls).expect(Some(package.sha256), Some(package.size));
         tools.http.ensure(&download, tools.cache, tools.progress).await?;
-        let path = tools.cache.path(&package.sha256);
-        if proof::agree(package, &path).is_err() {
+        if proof::examine(package, tools.cache).await.is_err() {
             // A damaged file in the cache looks the same: only an intact one is to blame.
             tools.http.download(&download, tools.cache, tools.progress).await?;
-            proof::agree(package, &path)?;
+            proof::examine(package, tools.cache).await?;
         }
         Ok(())
     });

@@ -2,8 +2,10 @@
 
 use crate::Tools;
 use crate::archive::{self, MemberKind};
+use crate::cache::Cache;
 use crate::error::Error;
 use crate::images;
+use crate::packages::sound::{self, Unsound};
 use eggo_bundles::content::{deb, elf, rpm};
 use eggo_bundles::{Arch, Digest, Index, Item, Kind};
 use std::collections::HashMap;
@@ -130,7 +132,7 @@ fn item(arch: Arch, kind: Kind, below: &str, file: &Found, tools: Tools<'_>) -> 
         name = first.trim_end_matches(".yaml").trim_end_matches(".yml").to_string();
     }
     if kind == Kind::Pkg {
-        (name, version) = package(&tools.cache.path(&file.sha256), below)?;
+        (name, version) = package(&file.sha256, below, tools.cache)?;
     }
     Ok(Item {
         name,
@@ -146,9 +148,13 @@ fn item(arch: Arch, kind: Kind, below: &str, file: &Found, tools: Tools<'_>) -> 
 }
 
 /// Name and version from the package's own header.
-fn package(path: &Path, shown: &str) -> Result<(String, String), Error> {
+fn package(sha256: &Digest, shown: &str, cache: &Cache) -> Result<(String, String), Error> {
     let bad = |reason: String| Error::BadPackage { file: shown.to_string(), reason };
-    let mut file = File::open(path).map_err(|error| bad(error.to_string()))?;
+    sound::check_once(shown, sha256, cache).map_err(|unsound| match unsound {
+        Unsound::Cache(error) => error.into(),
+        Unsound::Problem(problem) => bad(problem.to_string()),
+    })?;
+    let mut file = File::open(cache.path(sha256)).map_err(|error| bad(error.to_string()))?;
     if shown.ends_with(".deb") {
         let package = deb::read(&mut file).map_err(|error| bad(error.to_string()))?;
         return Ok((package.name().to_string(), package.version().to_string()));

@@ -13,6 +13,7 @@ pub mod proof;
 pub mod provider;
 pub mod rpm;
 pub mod solver;
+pub mod sound;
 pub mod users;
 
 pub use eggo_bundles::version;

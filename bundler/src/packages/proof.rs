@@ -2,7 +2,9 @@
 //! said, and that a bundle's packages need nothing but each other and the baseline.
 
 use super::solver::Unsolvable;
+use super::sound::{self, Unsound};
 use super::{deb, rpm};
+use crate::cache::{self, Cache};
 use crate::lock::LockedPackage;
 use eggo_bundles::content::deb::Deb;
 use eggo_bundles::content::rpm::Rpm;
@@ -24,6 +26,8 @@ pub enum Error {
     #[error("`{file}` says that it is {found}, its metadata that it is {expected}")]
     Differs { file: String, found: String, expected: String },
     #[error(transparent)]
+    Cache(#[from] cache::Error),
+    #[error(transparent)]
     Bundle(#[from] eggo_bundles::Error),
     #[error("the bundle's packages do not suffice on {arch}: {reason}")]
     Incomplete { arch: Arch, reason: Box<Unsolvable> },
@@ -39,9 +43,13 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Differs { .. } | Error::NotAPackage { .. } => {
+            Error::Differs { .. } => {
                 Some("do not use this repository: its metadata lies about its packages".to_string())
             }
+            Error::NotAPackage { .. } => Some(
+                "a node would refuse it, too: take another version of it, or another repository".to_string(),
+            ),
+            Error::Cache(error) => error.hint(),
             Error::Bundle(error) => error.hint(),
             Error::Incomplete { .. } => {
                 Some("build the bundle anew, with its baseline captured on a target".into())
@@ -86,9 +94,32 @@ impl std::fmt::Display for Header {
     }
 }
 
+/// Whether the fetched file is the package that the lock speaks of, and in order.
+pub async fn examine(package: &LockedPackage, cache: &Cache) -> Result<(), Error> {
+    agree(package, &cache.path(&package.sha256))?;
+    let (file, sha256, cache) = (file_name(package), package.sha256, cache.clone());
+    let named = file.clone();
+    super::blocking(move || sound::check_once(&named, &sha256, &cache)).await.map_err(|unsound| match unsound
+    {
+        Unsound::Cache(error) => Error::Cache(error),
+        Unsound::Problem(problem) => bad(&file, problem),
+    })
+}
+
+fn file_name(package: &LockedPackage) -> String {
+    package.url.rsplit('/').next().unwrap_or(&package.name).to_string()
+}
+
+fn bad(file: &str, problem: Problem) -> Error {
+    match problem {
+        Problem::Io(source) => Error::Read { file: file.to_string(), source },
+        Problem::Malformed(reason) => Error::NotAPackage { file: file.to_string(), reason },
+    }
+}
+
 /// Whether the fetched file is the package that the lock speaks of.
 pub fn agree(package: &LockedPackage, path: &Path) -> Result<(), Error> {
-    let file = package.url.rsplit('/').next().unwrap_or(&package.name).to_string();
+    let file = file_name(package);
     let unreadable = |source| Error::Read { file: file.clone(), source };
     let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
     let found = read(&file, &mut reader)?.header();
@@ -124,10 +155,7 @@ impl Package {
 }
 
 fn read(file: &str, reader: &mut dyn Read) -> Result<Package, Error> {
-    let bad = |problem: Problem| match problem {
-        Problem::Io(source) => Error::Read { file: file.to_string(), source },
-        Problem::Malformed(reason) => Error::NotAPackage { file: file.to_string(), reason },
-    };
+    let bad = |problem| bad(file, problem);
     if file.ends_with(".rpm") {
         return content::rpm::read(reader).map(|rpm| Package::Rpm(Box::new(rpm))).map_err(bad);
     }

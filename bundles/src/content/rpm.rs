@@ -36,6 +36,7 @@ pub struct Rpm {
     pub files: Vec<String>,
     /// What they take together, in bytes; absent beyond 4 GiB.
     pub installed_size: Option<u32>,
+    lead: Vec<u8>,
     /// The signature header's entries, by tag.
     pub signature: Header,
     /// The main header as it stands in the file: what header signatures and digests cover.
@@ -43,7 +44,7 @@ pub struct Rpm {
     /// Where in the file the main header begins, and the payload behind it.
     pub header_offset: u64,
     pub payload_offset: u64,
-    /// sha256 of the compressed payload, if the header tells it: a signed header then covers everything.
+    /// sha256 of the compressed payload, if the header says it: a signed header then covers everything.
     pub payload_sha256: Option<String>,
 }
 
@@ -57,6 +58,19 @@ pub struct Dependency {
 }
 
 impl Rpm {
+    /// What rpm would refuse about lead and headers.
+    pub fn flaw(&self) -> Option<String> {
+        // Kind of signature: a header.
+        const HEADER_SIGNATURE: [u8; 2] = [0, 5];
+        if !matches!(self.lead[4], 3 | 4) || self.lead[78..80] != HEADER_SIGNATURE {
+            return Some("its lead is of an unknown version".to_string());
+        }
+        let main = read_header(&mut &self.header[..], "header").map(|(header, _)| header).ok()?;
+        let flaw =
+            self.signature.flaw(tag::REGION_SIGNATURES).map(|flaw| format!("its signature header {flaw}"));
+        flaw.or_else(|| main.flaw(tag::REGION_IMMUTABLE).map(|flaw| format!("its header {flaw}")))
+    }
+
     /// `[EPOCH:]VERSION-RELEASE`, as dependencies write it.
     pub fn evr(&self) -> String {
         let epoch = self.epoch.map(|epoch| format!("{epoch}:")).unwrap_or_default();
@@ -80,6 +94,7 @@ pub fn read(reader: &mut dyn Read) -> Result<Rpm, Problem> {
         _ => malformed(format!("its header has no {what}")),
     };
     Ok(Rpm {
+        lead,
         name: required(tag::NAME, "name")?,
         epoch: main.numbers(tag::EPOCH).first().copied(),
         version: required(tag::VERSION, "version")?,
@@ -92,7 +107,7 @@ pub fn read(reader: &mut dyn Read) -> Result<Rpm, Problem> {
         obsoletes: main.dependencies(tag::OBSOLETES),
         files: main.files(),
         installed_size: main.numbers(tag::SIZE).first().copied(),
-        payload_sha256: main.strings(tag::PAYLOAD_DIGEST).into_iter().next(),
+        payload_sha256: main.strings(tag::PAYLOAD_DIGEST).into_iter().next().filter(|_| main.is_sha256()),
         payload_offset: header_offset + header.len() as u64,
         signature,
         header,
@@ -102,6 +117,10 @@ pub fn read(reader: &mut dyn Read) -> Result<Rpm, Problem> {
 
 /// The tags read here, with the numbers that RPM gave them.
 pub mod tag {
+    /// First in a header: what belongs together in it.
+    pub const REGION_SIGNATURES: u32 = 62;
+    pub const REGION_IMMUTABLE: u32 = 63;
+    pub const FIRST: u32 = 100;
     pub const NAME: u32 = 1000;
     pub const VERSION: u32 = 1001;
     pub const RELEASE: u32 = 1002;
@@ -110,6 +129,7 @@ pub mod tag {
     pub const ARCH: u32 = 1022;
     pub const SOURCE_RPM: u32 = 1044;
     pub const PAYLOAD_DIGEST: u32 = 5092;
+    pub const PAYLOAD_DIGEST_ALGORITHM: u32 = 5093;
     /// Names, flags, versions.
     pub const PROVIDES: [u32; 3] = [1047, 1112, 1113];
     pub const REQUIRES: [u32; 3] = [1049, 1048, 1050];
@@ -125,6 +145,8 @@ pub mod tag {
     pub const SIGNATURE_SHA1: u32 = 269;
     pub const SIGNATURE_SHA256: u32 = 273;
     pub const SIGNATURE_OPENPGP: u32 = 278;
+    /// In the signature header: MD5 over header and payload.
+    pub const SIGNATURE_MD5: u32 = 1004;
     /// In the signature header: OpenPGP signatures over header and payload.
     pub const SIGNATURE_PGP: u32 = 1002;
     pub const SIGNATURE_GPG: u32 = 1005;
@@ -196,6 +218,62 @@ impl Header {
     pub fn bytes(&self, tag: u32) -> Option<&[u8]> {
         let (data, count) = self.find(tag, &[BINARY])?;
         data.get(..count)
+    }
+
+    fn is_sha256(&self) -> bool {
+        const SHA256: u32 = 8;
+        self.numbers(tag::PAYLOAD_DIGEST_ALGORITHM).first().is_none_or(|algorithm| *algorithm == SHA256)
+    }
+
+    /// Whether every entry is of a known kind, aligned, and inside of the data; a region comes first and
+    /// ends in itself.
+    fn flaw(&self, region: u32) -> Option<String> {
+        if !self.begins_with(region) {
+            return Some("has no region".to_string());
+        }
+        let mut end = 0;
+        for &(tag, kind, offset, count) in &self.entries[1..] {
+            let bad = |why: &str| Some(format!("has an entry {tag} {why}"));
+            if tag < tag::FIRST || !(1..=9).contains(&kind) {
+                return bad("of an unknown kind");
+            }
+            // Numbers of 16, 32 and 64 bits.
+            let width = match kind {
+                3 => 2,
+                4 => 4,
+                5 => 8,
+                _ => 1,
+            };
+            // One after the other, as they are listed.
+            if !offset.is_multiple_of(width) || count == 0 || offset < end || (kind == 6 && count != 1) {
+                return bad("in an odd place");
+            }
+            let Some(rest) = self.data.get(offset..) else { return bad("outside of its data") };
+            let length = match kind {
+                6 | 8 | 9 => {
+                    let mut ends = rest.iter().enumerate().filter(|(_, byte)| **byte == 0);
+                    ends.nth(count - 1).map(|(at, _)| at + 1)
+                }
+                _ => count.checked_mul(width).filter(|length| *length <= rest.len()),
+            };
+            let Some(length) = length else { return bad("outside of its data") };
+            end = offset + length;
+        }
+        None
+    }
+
+    /// Its data ends in an entry of its own, which names the region again and counts back over its entries.
+    fn begins_with(&self, region: u32) -> bool {
+        const LENGTH: usize = 16;
+        let Some(&(tag, kind, offset, LENGTH)) = self.entries.first() else { return false };
+        let Some(trailer) = self.data.get(offset..offset.saturating_add(LENGTH)) else { return false };
+        let words: Vec<u32> =
+            trailer.as_chunks::<4>().0.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect();
+        let entries = words[2].wrapping_neg() as usize;
+        (tag, kind) == (region, BINARY)
+            && [words[0], words[1], words[3]] == [region, BINARY, LENGTH as u32]
+            && entries.is_multiple_of(LENGTH)
+            && (1..=self.entries.len()).contains(&(entries / LENGTH))
     }
 
     fn files(&self) -> Vec<String> {
