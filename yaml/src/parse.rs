@@ -4,7 +4,7 @@ use crate::node::{Entry, Node, Value};
 use crate::problem::{Problem, Problems};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const MAX_BYTES: usize = 8 << 20;
 const MAX_DEPTH: usize = 64;
@@ -193,7 +193,7 @@ impl<'a> Loader<'a> {
     fn mapping(&mut self, depth: usize) -> Result<Value, Problem> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut lines: HashMap<String, usize> = HashMap::new();
-        let mut merged: Vec<Entry> = Vec::new();
+        let mut merged = Merged::default();
         loop {
             let (event, span) = self.next()?;
             if event == Event::MappingEnd {
@@ -207,7 +207,7 @@ impl<'a> Loader<'a> {
             let (event, value_span) = self.next()?;
             let node = self.node(event, value_span, depth + 1)?;
             if plain && text == "<<" {
-                merge_into(&mut merged, node)?;
+                merged.add(node)?;
                 continue;
             }
             if let Some(first) = lines.insert(text.clone(), key.line) {
@@ -216,7 +216,7 @@ impl<'a> Loader<'a> {
             }
             entries.push(Entry { key: text, line: key.line, column: key.column, node });
         }
-        entries.extend(merged.into_iter().filter(|entry| !lines.contains_key(&entry.key)));
+        entries.extend(merged.entries.into_iter().filter(|entry| !lines.contains_key(&entry.key)));
         Ok(Value::Mapping(entries))
     }
 
@@ -267,23 +267,27 @@ fn is_blank(line: &str) -> bool {
     text.is_empty() || text.starts_with('#')
 }
 
-/// `<<: *anchor` or `<<: [*a, *b]`: earlier mappings win.
-fn merge_into(merged: &mut Vec<Entry>, node: Node) -> Result<(), Problem> {
-    let bad = Problem::new(node.line, node.column, "`<<` merges a mapping or a list of mappings");
-    match node.value {
-        Value::Mapping(entries) => {
-            for entry in entries {
-                if !merged.iter().any(|known| known.key == entry.key) {
-                    merged.push(entry);
-                }
+/// What `<<: *anchor` or `<<: [*a, *b]` add: earlier mappings win.
+#[derive(Default)]
+struct Merged {
+    entries: Vec<Entry>,
+    keys: HashSet<String>,
+}
+
+impl Merged {
+    fn add(&mut self, node: Node) -> Result<(), Problem> {
+        let bad = Problem::new(node.line, node.column, "`<<` merges a mapping or a list of mappings");
+        match node.value {
+            Value::Mapping(entries) => {
+                self.entries.extend(entries.into_iter().filter(|entry| self.keys.insert(entry.key.clone())));
+                Ok(())
             }
-            Ok(())
+            Value::Sequence(nodes) => nodes.into_iter().try_for_each(|node| match node.value {
+                Value::Mapping(_) => self.add(node),
+                _ => Err(bad.clone()),
+            }),
+            Value::Scalar { .. } => Err(bad),
         }
-        Value::Sequence(nodes) => nodes.into_iter().try_for_each(|node| match node.value {
-            Value::Mapping(_) => merge_into(merged, node),
-            _ => Err(bad.clone()),
-        }),
-        Value::Scalar { .. } => Err(bad),
     }
 }
 
@@ -377,6 +381,17 @@ mod tests {
         assert!(parse("f", list(2).as_bytes()).is_ok());
         let keys = format!("a: &a {{\"{text}\": 1}}\nb: [{}]\n", vec!["*a"; 20].join(", "));
         assert!(refused(&keys).contains("too large"));
+    }
+
+    #[test]
+    fn many_merged_keys_take_linear_time() {
+        let keys: String = (0..60_000).map(|number| format!("  k{number}: v\n")).collect();
+        let started = std::time::Instant::now();
+        let node = parse("f", format!("base: &b\n{keys}real:\n  <<: *b\n").as_bytes()).unwrap();
+        assert!(
+            matches!(&node.get("real").unwrap().value, Value::Mapping(entries) if entries.len() == 60_000)
+        );
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 
     #[test]

@@ -1,38 +1,71 @@
 //! `*/etcdctl`: which member of an archive is meant.
 
-use regex::Regex;
-
 /// `*` and `?` stay within one component, `**` spans several; everything else is itself.
-pub struct Glob(Regex);
+pub struct Glob(Vec<Part>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    One(char),
+    /// `?`
+    Any,
+    /// `*`
+    Run,
+    /// `**`
+    Span,
+    /// `**/`: folders, or none.
+    Folders,
+}
 
 impl Glob {
     pub fn new(pattern: &str) -> Self {
-        let mut text = String::from("^");
+        let mut parts = Vec::new();
         let mut rest = pattern.trim_start_matches("./");
         while let Some(c) = rest.chars().next() {
-            if let Some(after) = rest.strip_prefix("**/") {
-                text.push_str("(?:.*/)?");
-                rest = after;
-                continue;
-            }
-            if let Some(after) = rest.strip_prefix("**") {
-                text.push_str(".*");
-                rest = after;
-                continue;
-            }
-            match c {
-                '*' => text.push_str("[^/]*"),
-                '?' => text.push_str("[^/]"),
-                c => text.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
-            }
-            rest = &rest[c.len_utf8()..];
+            let (part, length) = match c {
+                '*' if rest.starts_with("**/") => (Part::Folders, 3),
+                '*' if rest.starts_with("**") => (Part::Span, 2),
+                '*' => (Part::Run, 1),
+                '?' => (Part::Any, 1),
+                c => (Part::One(c), c.len_utf8()),
+            };
+            parts.push(part);
+            rest = &rest[length..];
         }
-        text.push('$');
-        Self(Regex::new(&text).expect("escaped text is a regular expression"))
+        Self(parts)
     }
 
+    /// In time that is at most the product of both lengths, whatever the pattern.
     pub fn matches(&self, path: &str) -> bool {
-        self.0.is_match(path)
+        let length = self.0.len() + 1;
+        // Which parts may come next, and which folders have begun and not ended.
+        let (mut before, mut inside) = (vec![false; length], vec![false; length]);
+        before[0] = true;
+        self.skip(&mut before);
+        for c in path.chars() {
+            let (mut next, mut still) = (vec![false; length], vec![false; length]);
+            for (at, part) in self.0.iter().enumerate().filter(|(at, _)| before[*at] || inside[*at]) {
+                match part {
+                    Part::One(one) => next[at + 1] |= *one == c,
+                    Part::Any => next[at + 1] |= c != '/',
+                    Part::Run => next[at] |= c != '/',
+                    Part::Span => next[at] = true,
+                    Part::Folders => {
+                        still[at] = true;
+                        next[at + 1] |= c == '/';
+                    }
+                }
+            }
+            (before, inside) = (next, still);
+            self.skip(&mut before);
+        }
+        before[self.0.len()]
+    }
+
+    /// What may stand for nothing.
+    fn skip(&self, before: &mut [bool]) {
+        for (at, part) in self.0.iter().enumerate() {
+            before[at + 1] |= before[at] && matches!(part, Part::Run | Part::Span | Part::Folders);
+        }
     }
 }
 
@@ -53,9 +86,17 @@ mod tests {
             ("a+b", "a+b", true),
             ("a+b", "aab", false),
             ("bin/**", "bin/a/b", true),
+            ("a/**/b", "a/b", true),
+            ("a/**/b", "a/x/y/b", true),
+            ("a/**/b", "a/xb", false),
+            ("**/b", "xb", false),
+            ("?", "/", false),
+            ("*", "", true),
         ];
         for (pattern, path, expected) in cases {
             assert_eq!(Glob::new(pattern).matches(path), expected, "{pattern} on {path}");
         }
+        assert!(!Glob::new(&"*a".repeat(1500)).matches(&format!("{}b", "a".repeat(1000))));
+        assert!(!Glob::new(&"**/".repeat(2000)).matches(&"a".repeat(1000)));
     }
 }

@@ -28,10 +28,13 @@ pub fn duration(text: &str) -> Option<Duration> {
 }
 
 /// The names in `etcd,etcdctl`, `{etcd,etcdctl}` or `kube-{proxy,scheduler}`; `None` when the
-/// braces do not match.
+/// braces do not match, or are more than anybody writes.
 pub fn names(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     for part in split(text)? {
+        if part.matches('{').count() > MAX_BRACES {
+            return None;
+        }
         expand(part.trim(), &mut names)?;
     }
     names.retain(|name| !name.is_empty());
@@ -58,13 +61,18 @@ fn split(text: &str) -> Option<Vec<&str>> {
     (depth == 0).then_some(parts)
 }
 
-/// More names than any list has; deeply nested braces multiply.
+/// More than any list has; deeply nested braces multiply.
 const MAX_NAMES: usize = 10_000;
+/// Of all names together.
+const MAX_BYTES: usize = 1 << 20;
+/// Each takes a copy of the text while it is expanded.
+const MAX_BRACES: usize = 32;
 
 fn expand(text: &str, names: &mut Vec<String>) -> Option<()> {
     let Some(open) = text.find('{') else {
         names.push(text.to_string());
-        return (names.len() <= MAX_NAMES).then_some(());
+        let fits = names.len() <= MAX_NAMES && names.len().saturating_mul(text.len()) <= MAX_BYTES;
+        return fits.then_some(());
     };
     let mut depth = 0usize;
     let close = text[open..].char_indices().find_map(|(at, c)| {
@@ -110,6 +118,10 @@ mod tests {
         assert_eq!(expanded("éé{a,{ü}b}ñ").unwrap(), "ééañ ééübñ");
         assert_eq!(expanded("{etcd"), None);
         assert_eq!(expanded("etcd}"), None);
-        assert_eq!(expanded(&"{a,b}".repeat(40)), None, "bounded");
+        for bounded in ["{a,b}".repeat(40), "{a}".repeat(60_000), "{".repeat(60_000) + &"}".repeat(60_000)] {
+            assert_eq!(expanded(&bounded), None);
+        }
+        assert_eq!(expanded(&format!("{}{}", "{a,b}".repeat(12), "x".repeat(1 << 20))), None);
+        assert_eq!(names(&"{a,b},".repeat(1000)).unwrap().len(), 2000);
     }
 }

@@ -33,6 +33,17 @@ enum Expression<'a> {
     Not(Box<Expression<'a>>),
 }
 
+impl Expression<'_> {
+    /// How many operands it has, copies counted.
+    fn size(&self) -> usize {
+        match self {
+            Expression::Set(_) => 1,
+            Expression::Not(inner) => inner.size(),
+            Expression::And(left, right) | Expression::Or(left, right) => left.size() + right.size(),
+        }
+    }
+}
+
 /// Holds if a package of one of `some` is installed, or if one of `unless_any` has none installed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Clause<'a> {
@@ -49,6 +60,9 @@ pub struct BadRich {
 
 /// More clauses than any real dependency has; an expression can be written to need 2^n.
 const MAX_CLAUSES: usize = 256;
+
+/// More than any real dependency has: each takes stack, and conditions are copied.
+const MAX_OPERANDS: usize = 500;
 
 pub fn is_rich(text: &str) -> bool {
     text.starts_with('(')
@@ -85,7 +99,7 @@ pub fn files(text: &str) -> Vec<&str> {
 
 fn clauses(text: &str, negate: bool) -> Result<Vec<Clause<'_>>, BadRich> {
     let bad = |reason| BadRich { text: text.to_string(), reason };
-    let mut parser = Parser { rest: text, depth: 0 };
+    let mut parser = Parser { rest: text, depth: 0, operands: 0 };
     let expression = parser.group().map_err(bad)?;
     if !parser.rest.trim().is_empty() {
         return Err(bad("text after the closing parenthesis"));
@@ -127,6 +141,7 @@ fn normal_form<'a>(expression: &Expression<'a>, negate: bool) -> Option<Vec<Clau
 struct Parser<'a> {
     rest: &'a str,
     depth: usize,
+    operands: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -170,6 +185,7 @@ impl<'a> Parser<'a> {
             "or" => Or(Box::new(left), Box::new(right)),
             "with" => Expression::Set(Set::With(set(left)?, set(right)?)),
             "without" => Expression::Set(Set::Without(set(left)?, set(right)?)),
+            "if" | "unless" if right.size() > MAX_OPERANDS => return Err("too many operands"),
             "if" => {
                 let implication = Or(Box::new(left), not(right.clone()));
                 match self.otherwise()? {
@@ -203,6 +219,10 @@ impl<'a> Parser<'a> {
     fn operand(&mut self) -> Result<Expression<'a>, &'static str> {
         if self.rest.trim_start().starts_with('(') {
             return self.group();
+        }
+        self.operands += 1;
+        if self.operands > MAX_OPERANDS {
+            return Err("too many operands");
         }
         let name = self.word()?;
         let before = self.rest;
@@ -321,5 +341,12 @@ mod tests {
         assert!(required(&"(".repeat(100)).is_err());
         let wide = (0..12).map(|i| format!("(a{i} and b{i})")).collect::<Vec<_>>().join(" or ");
         assert_eq!(required(&format!("({wide})")).unwrap_err().reason, "too many combinations");
+        // Each `if … else` copies its condition.
+        let doubled = (0..30).fold("a".to_string(), |inner, _| format!("(x if {inner} else y)"));
+        assert_eq!(required(&doubled).unwrap_err().reason, "too many operands");
+        for operator in ["or", "and", "with"] {
+            let long = format!("(a{})", format!(" {operator} a").repeat(100_000));
+            assert_eq!(required(&long).unwrap_err().reason, "too many operands");
+        }
     }
 }
