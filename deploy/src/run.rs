@@ -265,12 +265,11 @@ impl Run {
     /// A record that a command begins that installs something. Hooks around an earlier cleanup, which was cut
     /// off then, have yet to run again when the next one comes.
     pub async fn begin(&self, command: &'static str, bundle: Option<String>) -> Result<(), JournalError> {
-        let version = env!("CARGO_PKG_VERSION").to_string();
         self.command.get_or_init(|| command);
         for Entry { node, step, .. } in self.journal.entries().into_iter().filter(Entry::is_hook) {
             self.journal.append(Record::Undone { node, step, at: now() }).await?;
         }
-        self.journal.append(Record::Begin { command: command.into(), version, bundle, at: now() }).await
+        self.journal.append(Record::begin(command, bundle)).await
     }
 }
 

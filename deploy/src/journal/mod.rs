@@ -1,14 +1,19 @@
 //! What was done to which node, and how to undo it: one append-only file per cluster, one JSON
-//! object a line, on disk before the node is touched.
+//! object a line, on disk before the node is touched. The lines are a chain of digests: damage is found when they are
+//! read, and then nothing is done.
 //!
 //! The journal never holds a secret. It does not know what a step means: [`crate::run`] asks it
 //! whether a step is done, [`crate::cleanup`] walks it backwards.
 
+mod chain;
 mod record;
 mod writer;
 
 pub use record::Record;
 pub(crate) use record::now;
+
+use chain::Chain;
+use record::NoRecord;
 
 use crate::config::Schedule;
 use crate::state::{self, Folder, Name};
@@ -28,6 +33,8 @@ pub enum JournalError {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("`{}` line {line}: {why}", .path.display())]
     Damaged { path: PathBuf, line: usize, why: String },
+    #[error("`{}` line {line} was written by a newer eggo-install (journal format {format})", .path.display())]
+    Newer { path: PathBuf, line: usize, format: u32 },
     #[error("`{step}` on {node} cannot be journaled: {unsound}")]
     Refused { node: String, step: String, unsound: Unsound },
     #[error("the journal could not be written: {0}")]
@@ -43,6 +50,7 @@ impl eggo_errors::Explain for JournalError {
         eggo_errors::Code::new(match self {
             Self::Busy(_) => "journal-busy",
             Self::Damaged { .. } => "journal-damaged",
+            Self::Newer { .. } => "journal-newer",
             Self::Refused { .. } => "journal-refused",
             Self::Io { .. } | Self::Write(_) => "journal-failed",
         })
@@ -54,6 +62,7 @@ impl eggo_errors::Explain for JournalError {
             Self::Damaged { .. } => {
                 Some("nothing was done; put journal.jsonl back from a backup of this machine".into())
             }
+            Self::Newer { .. } => Some("use the eggo-install that wrote it, or a newer one".into()),
             Self::Refused { .. } => Some("nothing was changed by this step".into()),
             Self::Io { .. } | Self::Write(_) => None,
         }
@@ -132,7 +141,7 @@ impl Journal {
             }
             Err(source) => return Err(JournalError::Io { action: "read", path, source }),
         };
-        Ok(JournalView { state: Mutex::new(State::parse(&path, &text[..complete(&text)])?) })
+        Ok(JournalView { state: Mutex::new(State::parse(&path, &text[..complete(&text)])?.0) })
     }
 
     /// Opens the journal in the cluster's state folder, making both where needed.
@@ -151,12 +160,18 @@ impl Journal {
         file.read_to_end(&mut text).map_err(io("read", &path))?;
         // A run that was killed while writing leaves a line without an end: it never happened.
         let complete = complete(&text);
-        let view = JournalView { state: Mutex::new(State::parse(&path, &text[..complete])?) };
+        let (state, chain) = State::parse(&path, &text[..complete])?;
+        let view = JournalView { state: Mutex::new(state) };
         if complete < text.len() {
             file.set_len(complete as u64).map_err(io("shorten", &path))?;
         }
         state::sync(folder).map_err(io("sync", folder))?;
-        Ok(Self { folder: folder.to_path_buf(), view, writer: writer::Writer::start(file), _lock: lock })
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            view,
+            writer: writer::Writer::start(file, chain),
+            _lock: lock,
+        })
     }
 
     /// The cluster's state folder.
@@ -167,8 +182,7 @@ impl Journal {
     /// Appends a record; returns when it is safe on disk.
     pub async fn append(&self, record: Record) -> Result<(), JournalError> {
         record.check()?;
-        let mut line = serde_json::to_vec(&record).map_err(|error| JournalError::Write(error.to_string()))?;
-        line.push(b'\n');
+        let line = serde_json::to_vec(&record).map_err(|error| JournalError::Write(error.to_string()))?;
         self.writer.append(line).await.map_err(JournalError::Write)?;
         self.view.state.lock().expect("no panic while locked").apply(&record);
         Ok(())
@@ -210,15 +224,22 @@ fn complete(text: &[u8]) -> usize {
 }
 
 impl State {
-    fn parse(path: &Path, text: &[u8]) -> Result<Self, JournalError> {
-        let mut state = Self::default();
-        for (index, line) in
-            text.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
-        {
-            let damaged = |why| JournalError::Damaged { path: path.to_path_buf(), line: index + 1, why };
-            state.apply(&Record::read(line).map_err(damaged)?);
+    fn parse(path: &Path, text: &[u8]) -> Result<(Self, Chain), JournalError> {
+        let (mut state, mut chain) = (Self::default(), Chain::default());
+        let lines = text.strip_suffix(b"\n").unwrap_or(text).split(|&byte| byte == b'\n');
+        for (index, line) in lines.enumerate().filter(|_| !text.is_empty()) {
+            let (path, line_number) = (path.to_path_buf(), index + 1);
+            let damaged = |why: String| JournalError::Damaged { path: path.clone(), line: line_number, why };
+            let (record, chained) = chain.open(line).map_err(|why| damaged(why.into()))?;
+            match Record::read(&record, chained) {
+                Ok(record) => state.apply(&record),
+                Err(NoRecord::Damaged(why)) => return Err(damaged(why)),
+                Err(NoRecord::Newer(format)) => {
+                    return Err(JournalError::Newer { path, line: line_number, format });
+                }
+            }
         }
-        Ok(state)
+        Ok((state, chain))
     }
 
     fn apply(&mut self, record: &Record) {

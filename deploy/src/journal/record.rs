@@ -1,6 +1,7 @@
 //! The lines of a journal.
 
 use super::JournalError;
+use super::chain::FORMAT;
 use crate::undo::{Undo, legacy};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ pub enum Record {
         command: String,
         version: String,
         bundle: Option<String>,
+        /// Of the journal, from here on; none in format 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<u32>,
         at: String,
     },
     /// The node carries `mark` from now on. Another mark than before means another machine, about
@@ -48,16 +52,35 @@ pub enum Record {
     },
 }
 
+/// Why a line is not read.
+pub(super) enum NoRecord {
+    Damaged(String),
+    /// The format that it is of.
+    Newer(u32),
+}
+
 impl Record {
-    /// From a line of a journal; or why it is none.
-    pub(super) fn read(line: &[u8]) -> Result<Self, String> {
-        let text = |error: serde_json::Error| format!("it is not a record: {error}");
-        let mut value = serde_json::from_slice(line).map_err(text)?;
-        legacy::translate(&mut value)?;
+    /// A command that begins now.
+    pub(crate) fn begin(command: &str, bundle: Option<String>) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_string();
+        Self::Begin { command: command.into(), version, bundle, format: Some(FORMAT), at: now() }
+    }
+
+    /// From a line of a journal. One without a digest may be as 0.1.0 wrote it.
+    pub(super) fn read(line: &[u8], has_digest: bool) -> Result<Self, NoRecord> {
+        let text = |error: serde_json::Error| NoRecord::Damaged(format!("it is not a record: {error}"));
+        let mut value: serde_json::Value = serde_json::from_slice(line).map_err(text)?;
+        let format = value["format"].as_u64().and_then(|format| u32::try_from(format).ok());
+        if let Some(newer) = format.filter(|format| *format > FORMAT) {
+            return Err(NoRecord::Newer(newer));
+        }
+        if !has_digest {
+            legacy::translate(&mut value).map_err(NoRecord::Damaged)?;
+        }
         let record: Self = serde_json::from_value(value).map_err(text)?;
         record.check().map_err(|error| match error {
-            JournalError::Refused { unsound, .. } => unsound.to_string(),
-            other => other.to_string(),
+            JournalError::Refused { unsound, .. } => NoRecord::Damaged(unsound.to_string()),
+            other => NoRecord::Damaged(other.to_string()),
         })?;
         Ok(record)
     }

@@ -154,7 +154,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A folder, and those above it that are missing, for nobody else to read.
 pub(crate) fn make(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Or a power failure takes the folder, and all that was synced in it.
+    let above = missing.iter().filter_map(|made| made.parent());
+    above.map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above }).try_for_each(sync)
 }
 
 /// What was renamed in a folder survives a power failure only after this.
