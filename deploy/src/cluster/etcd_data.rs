@@ -240,7 +240,7 @@ async fn send(path: &Path, pieces: mpsc::Sender<Bytes>) -> io::Result<()> {
     }
 }
 
-async fn everywhere(nodes: &[&Node], title: &str, script: impl Into<String>) -> Result<(), Report> {
+async fn everywhere(nodes: &[&Node], title: &str, script: impl Into<Script>) -> Result<(), Report> {
     let script = script.into();
     let jobs = nodes.iter().map(|node| node.remote.run(Command::sh(title, script.clone())));
     futures::future::try_join_all(jobs.collect::<Vec<_>>()).await?;

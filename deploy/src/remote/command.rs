@@ -1,6 +1,6 @@
 //! A command for a node, and what came of it.
 
-use super::RemoteError;
+use super::{RemoteError, Script};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -47,11 +47,16 @@ pub enum Stdin {
 }
 
 impl Command {
-    /// A script, run by `sh` as root with `set -eu`.
-    pub fn sh(title: impl Into<String>, script: impl Into<String>) -> Self {
+    /// A script, run by `sh` as root with `set -eu`. Only constants are its text: what changes is a variable or an argument
+    /// of a [`Script`].
+    pub fn sh(title: impl Into<String>, script: impl Into<Script>) -> Self {
+        Self::text(title, script.into().to_string())
+    }
+
+    fn text(title: impl Into<String>, script: String) -> Self {
         Self {
             title: title.into(),
-            script: script.into(),
+            script,
             stdin: Stdin::Empty,
             timeout: TIMEOUT,
             who: Who::Root,
@@ -64,7 +69,7 @@ impl Command {
 
     /// One program with its arguments, quoted.
     pub fn argv<S: AsRef<str>>(title: impl Into<String>, words: impl IntoIterator<Item = S>) -> Self {
-        Self::sh(title, super::words(words))
+        Self::text(title, super::words(words))
     }
 
     pub fn stdin(mut self, bytes: impl Into<Bytes>) -> Self {

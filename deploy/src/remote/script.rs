@@ -75,6 +75,12 @@ impl fmt::Display for Script {
     }
 }
 
+impl From<&'static str> for Script {
+    fn from(text: &'static str) -> Self {
+        Self::new([text])
+    }
+}
+
 impl From<Script> for String {
     fn from(script: Script) -> Self {
         script.to_string()

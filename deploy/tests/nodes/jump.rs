@@ -80,7 +80,7 @@ async fn commands_go_through_and_the_way_is_made_again() {
          kill -9 $(ss -Htnp state established sport = :{} | sed -n 's/.*pid=\\([0-9]*\\).*/\\1/p' | sort -u); sleep 9",
         first.port
     );
-    assert_eq!(hosts[0].run(Command::sh("break", script)).await.unwrap().text(), "second");
+    assert_eq!(hosts[0].run(Command::sh("break", crate::ssh::shell(script))).await.unwrap().text(), "second");
     assert_eq!(hosts[1].run(Command::sh("go on", "echo on")).await.unwrap().text(), "on");
 }
 

@@ -3,7 +3,7 @@
 use crate::sshd::{Sshd, keygen};
 use bytes::Bytes;
 use eggo_deploy::events::{Event, Silent, Sink};
-use eggo_deploy::remote::{Command, Host, RemoteError, RemoteFile, Written};
+use eggo_deploy::remote::{Command, Host, RemoteError, RemoteFile, Script, Written};
 use eggo_deploy::ssh::{HostKeys, Login, SshHost, Target};
 use eggo_deploy::{config::Secret, facts};
 use std::sync::{Arc, Mutex};
@@ -114,7 +114,7 @@ async fn commands_of_every_kind() {
     assert_eq!(host.run(Command::sh("stop", "false; echo on").unchecked()).await.unwrap().text(), "");
     // Longer than a command line may be.
     let long = format!(": {}\necho long", "x".repeat(300_000));
-    assert_eq!(host.run(Command::sh("run a long script", long)).await.unwrap().text(), "long");
+    assert_eq!(host.run(Command::sh("run a long script", shell(long))).await.unwrap().text(), "long");
     // More than a window, both ways.
     let big = Bytes::from(vec![b'x'; 5 << 20]);
     assert_eq!(host.run(Command::sh("echo", "cat").stdin(big.clone())).await.unwrap().stdout, big);
@@ -124,7 +124,7 @@ async fn commands_of_every_kind() {
         host.run(Command::sh("sleep", "sleep 20").timeout(Duration::from_millis(300))).await.unwrap_err();
     assert!(matches!(slow, RemoteError::Timeout { .. }), "{slow}");
     // More at once than sshd has sessions.
-    let many = (0..30).map(|n| host.run(Command::sh("count", format!("echo {n}"))));
+    let many = (0..30).map(|n| host.run(Command::sh("count", shell(format!("echo {n}")))));
     let answers = futures::future::try_join_all(many).await.unwrap();
     assert!(answers.iter().enumerate().all(|(n, output)| output.text() == n.to_string()));
 }
@@ -162,12 +162,17 @@ async fn a_cut_leaves_no_scratch_files() {
     }
 }
 
+/// A text that is made here, as a script.
+pub fn shell(text: String) -> Script {
+    Script::new(["eval \"$1\"\n"]).arg(text)
+}
+
 /// A script that runs until it is ended, and notes that it has tidied up then.
 fn endless(word: &str) -> Command {
     let script = format!(
         "cd /var/lib/eggo; trap ': > tidied.{word}' EXIT; : > began.{word}; (sleep 86399; :) & setsid -w sleep 86399"
     );
-    Command::sh("never end", script)
+    Command::sh("never end", shell(script))
 }
 
 async fn appears(sshd: &Sshd, name: &str) {
