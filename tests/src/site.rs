@@ -58,9 +58,9 @@ impl Release {
     }
 
     /// Prints which of its companions is not built, if so.
-    fn built(&self) -> Option<()> {
-        built("coredns", self.coredns)?;
-        let of = |names: &[&str], version| names.iter().try_for_each(|name| built(name, version));
+    fn built(&self, archs: &[&str]) -> Option<()> {
+        built("coredns", self.coredns, archs)?;
+        let of = |names: &[&str], version| names.iter().try_for_each(|name| built(name, version, archs));
         self.etcd.map_or(Some(()), |version| of(&["etcd", "etcdctl", "etcdutl"], version))?;
         self.containerd
             .map_or(Some(()), |version| of(&["containerd", "containerd-shim-runc-v2", "ctr"], version))
@@ -108,10 +108,11 @@ impl Site {
     ///
     /// Prints why and returns `None` where there is nothing to deploy.
     pub fn new(lab: Lab, cluster: &'static str, release: Release, family: &str) -> Option<Self> {
-        for host in lab.hosts() {
-            kubernetes(release.kubernetes, host.arch())?;
+        let archs = archs(&lab);
+        for arch in &archs {
+            kubernetes(release.kubernetes, arch)?;
         }
-        release.built()?;
+        release.built(&archs)?;
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir_all(folder.path().join("home/.ssh")).expect("a home");
         fs::copy(lab.known_hosts(), folder.path().join("home/.ssh/known_hosts")).expect("known hosts");
@@ -173,9 +174,7 @@ impl Site {
         if !key.exists() {
             succeed(self.bundle(&["keygen", "--no-password", "-o", &text(&key)]));
         }
-        let archs: std::collections::BTreeSet<&str> = self.lab.hosts().iter().map(Host::arch).collect();
-        let archs = archs.into_iter().collect::<Vec<_>>().join(",");
-        let mut build = self.bundle(&["build", "--arch", &archs]);
+        let mut build = self.bundle(&["build", "--arch", &archs(&self.lab).join(",")]);
         build
             .arg("-m")
             .arg(file)
@@ -286,10 +285,16 @@ pub fn downloads() -> PathBuf {
     project().join("target/bundle-cache")
 }
 
-/// Prints that this companion of Kubernetes is not built for both archs, if so.
-pub fn built(name: &str, version: &str) -> Option<()> {
+/// The archs of its hosts, each once.
+fn archs(lab: &Lab) -> Vec<&str> {
+    let archs: std::collections::BTreeSet<&str> = lab.hosts().iter().map(Host::arch).collect();
+    archs.into_iter().collect()
+}
+
+/// Prints that this companion of Kubernetes is not built for these archs, if so.
+pub fn built(name: &str, version: &str, archs: &[&str]) -> Option<()> {
     let folder = cache().join("companions").join(name).join(version);
-    if ["amd64", "arm64"].iter().all(|arch| folder.join(arch).join(name).is_file()) {
+    if archs.iter().all(|arch| folder.join(arch).join(name).is_file()) {
         return Some(());
     }
     println!("skipped: {name} {version} is not built (scripts/lab kubernetes)");

@@ -9,7 +9,8 @@ fn a_current_kubernetes_with_flannel() {
     let Some(lab) = Lab::take(&["m", "w", "x"].map(|name| (name, Kind::DebAmd64))) else { return };
     let Some(mut site) = Site::new(lab, "current", CURRENT, "debian") else { return };
     let registry = site.lab.upstream().registry;
-    site.bridge = built("flanneld", "0.26.7").and(built("flannel", "0.9.1")).is_none();
+    let flannel_is_built = |(name, version)| built(name, version, &["amd64"]).is_some();
+    site.bridge = ![("flanneld", "0.26.7"), ("flannel", "0.9.1")].into_iter().all(flannel_is_built);
     site.images = vec![format!("{registry}/coredns/coredns:{}", CURRENT.coredns)];
     let mut more = format!("service: {{dns: {{corednstype: pod, imageversion: {}}}}}\n", CURRENT.coredns);
     if !site.bridge {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from . import faults, fleet, kubernetes, process, rootfs, upstream
 from .hosts import Host
 from .process import LabError, say
-from .settings import Lab
+from .settings import ARCHS, Lab
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
@@ -95,8 +95,9 @@ def parser() -> argparse.ArgumentParser:
 
     images = add(commands, "images", "build and keep what hosts of each kind start from", run_images)
     images.add_argument("kinds", nargs="*", metavar="KIND")
-    build = add(commands, "kubernetes", "build and keep real Kubernetes programs for both archs", run_kubernetes)
+    build = add(commands, "kubernetes", "build and keep real Kubernetes programs, and what goes with them", run_kubernetes)
     build.add_argument("versions", nargs="*", metavar="VERSION")
+    build.add_argument("--arch", action="append", choices=ARCHS, help="only this one; both without it")
     return top
 
 
@@ -241,17 +242,16 @@ def run_images(options: argparse.Namespace) -> None:
 def run_kubernetes(options: argparse.Namespace) -> None:
     """1.20.2 must build; what comes from the module proxy is skipped where the proxy does not have it."""
     skipped = []
-    for version in options.versions or [kubernetes.DEBIAN_VERSION, kubernetes.CURRENT_VERSION]:
+    archs = options.arch or ARCHS
+    versions = options.versions or [kubernetes.DEBIAN_VERSION, kubernetes.CURRENT_VERSION]
+    for version in versions:
         try:
-            kubernetes.build(version)
+            kubernetes.build(version, archs)
         except LabError as error:
             if options.versions or version == kubernetes.DEBIAN_VERSION:
                 raise
             skipped.append(f"kubernetes {version}: {error}")
-    # 1.20.2 alone still needs a DNS server that understands it.
-    chosen = kubernetes.COMPANIONS[:1] if options.versions == [kubernetes.DEBIAN_VERSION] else None
-    if not options.versions or chosen:
-        skipped += kubernetes.build_companions(chosen)
+    skipped += kubernetes.build_companions(versions, archs)
     kubernetes.tidy()
     for reason in skipped:
         say(f"skipped {reason}")

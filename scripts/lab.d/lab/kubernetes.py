@@ -158,21 +158,29 @@ def from_modules(version: str, arch: str) -> None:
 class Companion:
     """A program, its version, the module and the package that it is built from, and the Kubernetes that it serves."""
 
-    def __init__(self, name: str, version: str, module: str, package: str = "", c: Sequence[str] = ()) -> None:
-        self.name, self.version, self.module, self.package = name, version, module, package
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        module: str,
+        package: str = "",
+        c: Sequence[str] = (),
+        serves: str = CURRENT_VERSION,
+    ) -> None:
+        self.name, self.version, self.module, self.package, self.serves = name, version, module, package, serves
         self.c = c  # the archs on which a part of it is written in C
 
     def path(self, arch: str) -> str:
         return cache("companions", self.name, self.version, arch, self.name)
 
-    def built(self) -> bool:
-        return all(os.path.exists(self.path(arch)) for arch in ARCHS)
+    def archs(self) -> list[str]:
+        """Those that it is built for."""
+        return [arch for arch in ARCHS if os.path.exists(self.path(arch))]
 
 
 COMPANIONS = [
-    Companion(
-        "coredns", "1.8.4", "github.com/coredns/coredns"
-    ),  # the last ones that ask a 1.20 for endpoints as it knows them
+    # the last one that asks a 1.20 for endpoints as it knows them
+    Companion("coredns", "1.8.4", "github.com/coredns/coredns", serves=DEBIAN_VERSION),
     Companion("coredns", "1.14.2", "github.com/coredns/coredns"),
     *(
         Companion(name, "2.3.7", "github.com/containerd/containerd/v2", f"/cmd/{name}")
@@ -186,21 +194,22 @@ COMPANIONS = [
 
 
 def companions(name: str | None = None) -> list[Companion]:
-    """Those that are built."""
-    return [one for one in COMPANIONS if one.built() and name in (None, one.name)]
+    """Those that are built, for one arch at least."""
+    return [one for one in COMPANIONS if one.archs() and name in (None, one.name)]
 
 
-def build_companions(chosen: list[Companion] | None = None) -> list[str]:
-    """Build what the proxy offers. Returns what was skipped, and why."""
+def build_companions(versions: Sequence[str], archs: Sequence[str] = ARCHS) -> list[str]:
+    """Build what the proxy offers for these versions of Kubernetes. Returns what was skipped, and why."""
     skipped = []
-    for one in chosen or COMPANIONS:
-        if one.built():
+    for one in (one for one in COMPANIONS if one.serves in versions):
+        missing = [arch for arch in archs if arch not in one.archs()]
+        if not missing:
             say(f"{one.name} {one.version}: in the cache")
             continue
         try:
             with rootfs.locked(f"companion-{one.name}-{one.version}"):
-                for arch in ARCHS:
-                    if not os.path.exists(one.path(arch)):
+                for arch in missing:
+                    if arch not in one.archs():
                         build_companion(one, arch)
             say(f"{one.name} {one.version}: built")
         except LabError as error:
@@ -230,7 +239,7 @@ def build_companion(one: Companion, arch: str) -> None:
 
 def tidy() -> None:
     """When all is built, nobody needs Go's own caches any more: gigabytes."""
-    if all(one.built() for one in COMPANIONS) and all(
+    if all(len(one.archs()) == len(ARCHS) for one in COMPANIONS) and all(
         built(version, arch) for version in (DEBIAN_VERSION, CURRENT_VERSION) for arch in ARCHS
     ):
         shutil.rmtree(cache("build"), ignore_errors=True)

@@ -39,7 +39,7 @@ def images() -> tuple[list[Image], str]:
     sources = [*pause.values(), *busybox.values()]
     for one in (one for one in companions() if one.name in COMPANIONS):
         name, prefix, entry = COMPANIONS[one.name]
-        paths = {arch: one.path(arch) for arch in ARCHS}
+        paths = {arch: one.path(arch) for arch in one.archs()}
         sources += paths.values()
         layers = {arch: [shell[arch], [program(entry, path)]] for arch, path in paths.items()}
         offered.append(

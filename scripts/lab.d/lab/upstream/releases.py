@@ -31,9 +31,10 @@ def folder() -> str:
     with rootfs.locked("upstream-releases"):
         debs = {arch: packages(arch) for arch in ARCHS}
         own = [one for one in kubernetes.companions() if one.name in OWN]
+        inside = [(one.name, one.version, one.archs()) for one in own]
         path = cache(
             "upstream",
-            "releases-" + rootfs.digest(RECIPE, sorted(map(str, debs.items())), [(one.name, one.version) for one in own]),
+            "releases-" + rootfs.digest(RECIPE, sorted(map(str, debs.items())), inside),
         )
         if not os.path.isdir(path):
             say("upstream: packing releases as their projects do")
@@ -94,7 +95,7 @@ def pack(root: str, arch: str, debs: dict[str, list[str]]) -> None:
 def pack_own(root: str, arch: str, companions: list[kubernetes.Companion]) -> None:
     """What the lab built, by the release that it belongs to."""
     built: dict[tuple[Callable[[str, str, str, dict[str, str]], None], str], dict[str, str]] = {}
-    for one in companions:
+    for one in (one for one in companions if arch in one.archs()):
         built.setdefault((OWN[one.name], one.version), {})[one.name] = one.path(arch)
     for (release, number), programs in built.items():
         release(root, arch, number, programs)

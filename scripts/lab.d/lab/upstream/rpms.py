@@ -179,7 +179,7 @@ def packages(arch: str) -> list[Package]:
     for version in kubernetes.versions():
         if all(kubernetes.built(version, each) for each in ARCHS):
             offered += [of_kubernetes(name, version, arch) for name in KUBERNETES]
-    return offered + [of_coredns(one, arch) for one in kubernetes.companions("coredns")]
+    return offered + [of_coredns(one, arch) for one in kubernetes.companions("coredns") if arch in one.archs()]
 
 
 def repacked(name: str, deb: str, arch: str) -> Package:
