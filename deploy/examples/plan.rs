@@ -5,7 +5,7 @@
 //! Without facts from the nodes, the plan assumes that their stores are empty, and takes the packages of any format.
 
 use eggo_bundles::{Bundle, PublicKey, TrustedKeys};
-use eggo_deploy::{config, plan};
+use eggo_deploy::{config, operation};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bundle = Bundle::open(Path::new(bundle))?.verify(&trusted)?;
     let loaded = config::load(Path::new(deploy))?;
     eprint!("{}", loaded.warnings);
-    let plan = plan::plan(&loaded.config, bundle.index(), &BTreeMap::new(), plan::Options::default())?;
+    let plan =
+        operation::plan(&loaded.config, bundle.index(), &BTreeMap::new(), &operation::Options::default())?;
     println!("{}", serde_json::to_string_pretty(&plan)?);
     Ok(())
 }

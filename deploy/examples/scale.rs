@@ -8,7 +8,7 @@ mod node;
 use eggo_deploy::events::Silent;
 use eggo_deploy::operation;
 use eggo_deploy::stop::Stop;
-use node::{Site, Yes};
+use node::Site;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (begin, before) = (Instant::now(), cpu()?);
     let request = site.request(folder.path(), Arc::new(Silent), Stop::default());
     let installed = runtime
-        .block_on(operation::install(request, &Yes))
-        .map_err(|report| format!("{report}: {}", report.notes.join("; ")))?;
+        .block_on(async { operation::prepare(request).await?.run().await })
+        .map_err(|report: eggo_errors::Report| format!("{report}: {}", report.notes.join("; ")))?;
     let took = begin.elapsed().as_secs_f64();
     let each = (cpu()? - before) / nodes as f64;
     println!(

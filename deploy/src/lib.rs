@@ -10,7 +10,7 @@
 //!
 //! ```no_run
 //! use eggo_bundles::{Bundle, PublicKey, TrustedKeys};
-//! use eggo_deploy::{config, plan};
+//! use eggo_deploy::{config, operation};
 //! use std::collections::BTreeMap;
 //! use std::path::Path;
 //!
@@ -18,7 +18,7 @@
 //! let trusted = TrustedKeys::new([PublicKey::load(Path::new("eggo.pub"))?]);
 //! let bundle = Bundle::open(Path::new("k8s.tar.gz"))?.verify(&trusted)?; // no index before this
 //! let config = config::load(Path::new("deploy.yaml"))?.config;
-//! let plan = plan::plan(&config, bundle.index(), &BTreeMap::new(), plan::Options::default())?;
+//! let plan = operation::plan(&config, bundle.index(), &BTreeMap::new(), &operation::Options::default())?;
 //! for node in &plan.nodes {
 //!     assert!(node.bytes_to_send <= node.bytes);
 //! }
@@ -28,6 +28,7 @@
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::exit))]
 
+mod blocking;
 pub mod cleanup;
 pub mod cluster;
 pub mod components;

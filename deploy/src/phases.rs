@@ -1,14 +1,18 @@
-//! A phase is a name, a title, a help text, a condition and its work. An install *is* a literal
-//! list of them, so `--skip` and "only this phase" come from the list itself.
+//! A phase is a name, a title, a help text, what it applies to, and its work. An operation *is* a literal
+//! list of them: `--skip` and `--only`, their help, the steps of each node's plan, and what is shown of a
+//! run all come from the list itself.
 //!
-//! The lists live with the operations (install, join, …), the work with the rooms that do it.
+//! The lists live with the operations (install, upgrade, …), the work with the rooms that do it.
 
 pub use crate::failure::{Failure, PhaseError};
 
+use crate::config::{Config, Host};
 use crate::events::Event;
+use crate::plan::{NodePlan, Plan, Step};
 use crate::run::Run;
 use eggo_errors::{Exit, Explain, Report};
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// One entry of the list; `C` is what all phases of a list work on.
@@ -18,11 +22,59 @@ pub struct Phase<C> {
     /// A verb: `Install packages`.
     pub title: &'static str,
     pub help: &'static str,
-    /// Whether there is anything to do for it in this cluster.
-    pub run_if: fn(&C) -> bool,
+    /// Where there is nothing that it applies to, it is skipped.
+    pub applies: Applies,
+    /// Phases before it that it relies on: it cannot be selected without them.
+    pub needs: &'static [&'static str],
     pub run: for<'a> fn(&'a C) -> BoxFuture<'a, Result<(), PhaseError>>,
     /// What the failure of some nodes means for the phases after it.
     pub on_failure: OnFailure,
+}
+
+/// What a phase applies to. What is decided here is also what the plan names as a node's steps.
+#[derive(Clone, Copy)]
+pub enum Applies {
+    /// This machine, or the cluster as a whole, if this is so: no node's step.
+    Cluster(fn(&Config) -> bool),
+    /// Each host for which this is so.
+    Hosts(fn(&Config, &Host) -> bool),
+    /// Each node for whose plan this is so.
+    Content(fn(&Config, &NodePlan) -> bool),
+}
+
+impl Applies {
+    /// Whatever the cluster is like.
+    pub const ALWAYS: Self = Self::Cluster(|_| true);
+    /// Every node.
+    pub const EVERYWHERE: Self = Self::Hosts(|_, _| true);
+
+    fn to_node(self, config: &Config, host: &Host, plan: Option<&NodePlan>) -> bool {
+        match self {
+            Self::Cluster(_) => false,
+            Self::Hosts(applies) => applies(config, host),
+            Self::Content(applies) => plan.is_some_and(|plan| applies(config, plan)),
+        }
+    }
+
+    /// Whether there is anything to do for it.
+    fn to_any(self, context: &impl Context) -> bool {
+        let config = context.config();
+        if let Self::Cluster(applies) = self {
+            return applies(config);
+        }
+        let plan = |host: &Host| context.plan()?.node(&host.name);
+        context.hosts().iter().any(|host| self.to_node(config, host, plan(host)))
+    }
+}
+
+/// What all phases of a list work on.
+pub trait Context {
+    fn run(&self) -> &Run;
+    fn config(&self) -> &Config;
+    /// The hosts that the operation is about.
+    fn hosts(&self) -> &[Host];
+    /// What they are to get, if they get anything.
+    fn plan(&self) -> Option<&Plan>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +86,7 @@ pub enum OnFailure {
 }
 
 /// Which phases of the list to run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     pub skip: BTreeSet<String>,
     /// Empty: all.
@@ -42,19 +94,32 @@ pub struct Selection {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no phase `{name}`")]
-pub struct UnknownPhase {
-    name: String,
-    known: Vec<&'static str>,
+pub enum SelectionError {
+    #[error("there is no phase `{name}`")]
+    Unknown { name: String, known: Vec<&'static str> },
+    #[error("the phase `{name}` needs {}, which would be left out", quoted(.needs))]
+    Needs { name: &'static str, needs: Vec<&'static str> },
 }
 
-impl Explain for UnknownPhase {
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl Explain for SelectionError {
     fn code(&self) -> eggo_errors::Code {
-        eggo_errors::Code::new("unknown-phase")
+        eggo_errors::Code::new(match self {
+            Self::Unknown { .. } => "unknown-phase",
+            Self::Needs { .. } => "phase-needed",
+        })
     }
 
     fn hint(&self) -> Option<String> {
-        Some(format!("phases, in order: {}", self.known.join(", ")))
+        Some(match self {
+            Self::Unknown { known, .. } => format!("phases, in order: {}", known.join(", ")),
+            Self::Needs { name, needs } => {
+                format!("select {} too, or leave `{name}` out as well", quoted(needs))
+            }
+        })
     }
 
     fn exit(&self) -> Exit {
@@ -63,33 +128,58 @@ impl Explain for UnknownPhase {
 }
 
 impl Selection {
-    fn wants(&self, name: &str) -> bool {
+    pub fn wants(&self, name: &str) -> bool {
         !self.skip.contains(name) && (self.only.is_empty() || self.only.contains(name))
     }
 
-    /// Refuses names that no phase has.
-    pub fn check<C>(&self, phases: &[Phase<C>]) -> Result<(), UnknownPhase> {
+    /// Refuses names that no phase has, and a phase without another that it needs.
+    pub fn check<C>(&self, phases: &[Phase<C>]) -> Result<(), SelectionError> {
         let known: Vec<&'static str> = phases.iter().map(|phase| phase.name).collect();
-        match self.skip.union(&self.only).find(|name| !known.contains(&name.as_str())) {
-            Some(name) => Err(UnknownPhase { name: name.clone(), known }),
-            None => Ok(()),
+        if let Some(name) = self.skip.union(&self.only).find(|name| !known.contains(&name.as_str())) {
+            return Err(SelectionError::Unknown { name: name.clone(), known });
         }
+        for phase in phases.iter().filter(|phase| self.wants(phase.name)) {
+            let missing = phase.needs.iter().copied().filter(|name| !self.wants(name));
+            let needs: Vec<&'static str> = missing.collect();
+            if !needs.is_empty() {
+                return Err(SelectionError::Needs { name: phase.name, needs });
+            }
+        }
+        Ok(())
     }
+}
+
+/// The names of the phases that one node goes through, in order.
+pub fn steps<C>(
+    phases: &[Phase<C>],
+    selection: &Selection,
+    config: &Config,
+    host: &Host,
+    plan: &NodePlan,
+) -> Vec<Step> {
+    let wanted = phases.iter().filter(|phase| selection.wants(phase.name));
+    let own = wanted.filter(|phase| phase.applies.to_node(config, host, Some(plan)));
+    own.map(|phase| phase.name.to_string()).collect()
+}
+
+/// What a person reads of a list: each name and what it does.
+pub fn described<C>(phases: &[Phase<C>]) -> Vec<(&'static str, &'static str)> {
+    phases.iter().map(|phase| (phase.name, phase.help)).collect()
 }
 
 /// Runs the list in order. Nodes that fail in a phase that goes on are left out of the rest and
 /// reported at the end.
-pub async fn run_list<C>(
+pub async fn run_list<C: Context>(
     phases: &[Phase<C>],
     selection: &Selection,
-    run: &Run,
     context: &C,
 ) -> Result<(), Report> {
     selection.check(phases)?;
+    let run = context.run();
     let mut earlier: Option<Report> = None;
     for phase in phases {
         let (name, title) = (phase.name.to_string(), phase.title.to_string());
-        if !selection.wants(phase.name) || !(phase.run_if)(context) {
+        if !selection.wants(phase.name) || !phase.applies.to_any(context) {
             run.event(Event::PhaseSkipped { phase: name, title });
             continue;
         }

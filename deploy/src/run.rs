@@ -10,7 +10,7 @@ pub(crate) use begun::{BegunPhase, BegunStep};
 
 use crate::events::{Event, Sink};
 use crate::failure::{Failure, PhaseError};
-use crate::journal::{Entry, Journal, JournalError, Record, now};
+use crate::journal::{Approval, Entry, Journal, JournalError, Record, now};
 use crate::stop::{Stop, is_stopped};
 use crate::undo::Undo;
 use eggo_errors::Report;
@@ -264,12 +264,17 @@ impl Run {
 
     /// A record that a command begins that installs something. Hooks around an earlier cleanup, which was cut
     /// off then, have yet to run again when the next one comes.
-    pub async fn begin(&self, command: &'static str, bundle: Option<String>) -> Result<(), JournalError> {
+    pub async fn begin(
+        &self,
+        command: &'static str,
+        bundle: Option<String>,
+        plan: Option<Approval>,
+    ) -> Result<(), JournalError> {
         self.command.get_or_init(|| command);
         for Entry { node, step, .. } in self.journal.entries().into_iter().filter(Entry::is_hook) {
             self.journal.append(Record::Undone { node, step, at: now() }).await?;
         }
-        self.journal.append(Record::begin(command, bundle)).await
+        self.journal.append(Record::begin(command, bundle, plan)).await
     }
 }
 

@@ -48,7 +48,8 @@ use std::process::ExitCode;
     version,
     arg_required_else_help = true,
     max_term_width = 100,
-    after_help = EXAMPLES
+    after_help = EXAMPLES,
+    after_long_help = install::long_help(EXAMPLES, &eggo_deploy::operation::phases())
 )]
 struct Cli {
     #[command(subcommand)]
@@ -97,7 +98,7 @@ enum Format {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it lives for one match")]
 enum Command {
-    #[command(visible_alias = "deploy")]
+    #[command(visible_alias = "deploy", after_long_help = install::phases_help(&eggo_deploy::operation::phases()))]
     Install(install::Args),
     Validate(validate::Args),
     Facts(facts::Args),

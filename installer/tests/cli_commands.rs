@@ -259,12 +259,23 @@ fn cleanup_leaves_a_folder_that_it_knows_nothing_of() {
 #[test]
 fn flags_that_would_do_nothing_are_not_taken() {
     let folder = tempfile::tempdir().unwrap();
-    for words in [&["check", "b.tar.gz", "--only", "etcd"][..], &["upgrade", "b.tar.gz", "--only", "etcd"]] {
-        let told = told(&eggo(folder.path(), words));
-        assert!(told.starts_with("exit 2") && told.contains("unexpected argument '--only'"), "{told}");
+    let told = |words: &[&str]| told(&eggo(folder.path(), words));
+    let check = told(&["facts", "--only", "etcd"]);
+    assert!(check.starts_with("exit 2") && check.contains("unexpected argument '--only'"), "{check}");
+    // Every operation has phases of its own.
+    let other = told(&["upgrade", "b.tar.gz", "--skip", "etcd"]);
+    assert!(other.starts_with("exit 2") && other.contains("error: there is no phase `etcd`"), "{other}");
+    assert!(other.contains("upgrade-workers, upgrade-load-balancer, dns, addons, prune"), "{other}");
+    let needed = told(&["upgrade", "b.tar.gz", "--skip", "backup"]);
+    let expected = "error: the phase `upgrade-control-plane` needs `backup`, which would be left out";
+    assert!(needed.starts_with("exit 2") && needed.contains(expected), "{needed}");
+    let help = told(&["upgrade", "--help"]);
+    for phase in eggo_deploy::operation::upgrade_phases() {
+        assert!(help.contains(&format!("\n  {} ", phase.name)) && help.contains(phase.help), "{help}");
     }
-    let told = told(&eggo(folder.path(), &["upgrade", "b.tar.gz", "--skip", "etcd"]));
-    assert!(told.starts_with("exit 2") && told.contains("addons"), "{told}");
+    assert!(!help.contains("control-plane  apiserver"), "{help}");
+    let help = told(&["--help"]);
+    assert!(eggo_deploy::operation::phases().iter().all(|phase| help.contains(phase.help)), "{help}");
 }
 
 #[test]

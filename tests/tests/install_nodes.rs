@@ -7,11 +7,10 @@ use eggo_deploy::content::Content;
 use eggo_deploy::events::{Event, Sink};
 use eggo_deploy::home::Surroundings;
 use eggo_deploy::operation::{
-    self, Access, CleanupRequest, Confirm, InstallRequest, Options, Passwords, Prompts,
+    self, Access, CleanupRequest, InstallRequest, Installed, Options, Passwords, Prompts,
 };
 use eggo_deploy::phases::Selection;
-use eggo_deploy::plan::Plan;
-use eggo_deploy::preflight::{Check, Verdict};
+use eggo_deploy::preflight::Check;
 use eggo_deploy::ssh::HostKeys;
 use eggo_deploy::stop::Stop;
 use eggo_terminal::Report;
@@ -28,10 +27,9 @@ const HOSTS: [(&str, Kind); 3] = [("m", Kind::DebAmd64), ("w", Kind::DebArm64), 
 
 struct Yes;
 
-impl Confirm for Yes {
-    fn confirm(&self, _plan: &Plan, _verdict: &Verdict) -> bool {
-        true
-    }
+/// Prepares and runs, without asking anybody.
+async fn carry_out(request: InstallRequest) -> Result<Installed, Report> {
+    operation::prepare(request).await?.run().await
 }
 
 impl Prompts for Yes {
@@ -108,6 +106,7 @@ impl Site {
                 selection: Selection { only: PHASES.map(String::from).into(), ..Selection::default() },
                 ..Options::default()
             },
+            rolling: Default::default(),
             events,
             stop: Stop::default(),
         }
@@ -115,7 +114,7 @@ impl Site {
 
     async fn install(&self) -> Result<usize, Report> {
         let heard = Arc::new(Heard::default());
-        let result = operation::install(self.request(heard.clone()), &Yes).await;
+        let result = carry_out(self.request(heard.clone())).await;
         if result.is_err() {
             for event in
                 heard.0.lock().unwrap().iter().filter(|event| !matches!(event, Event::Progress { .. }))
@@ -212,7 +211,7 @@ fn two_clusters_at_once_in_one_process() {
     let states = requests.each_ref().map(|request| request.state.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     // Each may move between threads.
-    let tasks = requests.map(|request| runtime.spawn(async move { operation::install(request, &Yes).await }));
+    let tasks = requests.map(|request| runtime.spawn(carry_out(request)));
     for task in tasks {
         let installed = runtime.block_on(task).unwrap().unwrap_or_else(|report| panic!("{report}"));
         assert!(installed.changed > 0);
@@ -257,7 +256,7 @@ fn a_cut_link_a_full_disk_a_read_only_disk_and_a_dead_host() {
     // Who does not want to know gets to know: nothing is installed of what did not arrive.
     let mut request = site.request(Arc::new(Heard::default()));
     request.options.ignore.insert(Check::named("disk").unwrap());
-    let report = runtime().block_on(operation::install(request, &Yes)).unwrap_err();
+    let report = runtime().block_on(carry_out(request)).unwrap_err();
     assert_eq!(report.message, "`Distribute content` failed on 1 node", "{report}");
     assert!(report.to_string().contains("No space left on device"), "{report}");
     assert_eq!(host.exec("ls /var/lib/eggo/store/sha256 /usr/local/bin | grep eggo-tool || :"), "");
@@ -267,7 +266,7 @@ fn a_cut_link_a_full_disk_a_read_only_disk_and_a_dead_host() {
     let events = Arc::new(Heard::default());
     std::thread::scope(|scope| {
         let (request, heard) = (site.request(events.clone()), events.clone());
-        let running = scope.spawn(move || runtime().block_on(operation::install(request, &Yes)));
+        let running = scope.spawn(move || runtime().block_on(carry_out(request)));
         while !heard.0.lock().unwrap().iter().any(|event| matches!(event, Event::PhaseStarted { .. }))
             && !running.is_finished()
         {

@@ -188,7 +188,7 @@ async fn hooks_of_a_cleanup_that_was_cut_off_run_again_after_an_install() {
     assert_eq!(hooked_run(folder.path(), &config, &second).await.len(), 1);
     assert_eq!(second.story(), ["undo changes"], "the same cleanup goes on");
 
-    open(folder.path()).begin("deploy", None).await.unwrap();
+    open(folder.path()).begin("deploy", None, None).await.unwrap();
     let well = Arc::new(Fake::new("a"));
     assert_eq!(hooked_run(folder.path(), &config, &well).await, []);
     let story = ["run the hook before.sh", "undo changes", "undo changes", "run the hook after.sh"];

@@ -5,12 +5,12 @@ mod former;
 
 use former::Former;
 
-use super::context::{Cluster, Node};
+use super::context::{Cluster, ClusterView, Node};
 use super::deploy::{Work, control_plane, dns, etcd, failed_on, load_balancer, on_each, ready, workers};
 use super::etcd_data;
 use super::kubectl::{Kubectl, drain_script};
 use crate::components;
-use crate::config::DnsKind;
+use crate::config::{DnsKind, Host};
 use crate::events::Event;
 use crate::phases::PhaseError;
 use crate::remote::Script;
@@ -19,9 +19,10 @@ use crate::stop::is_stopped;
 use crate::version::{Version, check_kubelet, check_upgrade};
 use eggo_bundles::Role;
 use eggo_errors::Report;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// Puts the new content onto one node: packages, binaries, files, images. What it replaces is kept.
 pub trait Install: Send + Sync {
@@ -34,7 +35,7 @@ pub trait Install: Send + Sync {
     fn reopen<'a>(&'a self, node: &'a Node) -> Work<'a>;
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Workers that are drained at the same time.
     pub batch: usize,
@@ -50,7 +51,7 @@ impl Default for Options {
 }
 
 /// What an upgrade would do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub to: Version,
     /// In this order.
@@ -58,24 +59,24 @@ pub struct Plan {
     pub workers: Vec<Change>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub node: String,
     pub from: Version,
 }
 
 /// Decides from what every node runs now whether `to` may follow.
-pub async fn plan(cluster: &Cluster, to: Version) -> Result<Plan, Report> {
+pub async fn plan(cluster: &ClusterView, to: Version) -> Result<Plan, Report> {
     let masters = versions(cluster, Role::Master, "kube-apiserver").await?;
     let workers = versions(cluster, Role::Worker, "kubelet").await?;
     decide(to, masters, workers)
 }
 
 /// What the nodes of a role run, all asked at the same time.
-async fn versions(cluster: &Cluster, role: Role, program: &str) -> Result<Vec<Change>, Report> {
+async fn versions(cluster: &ClusterView, role: Role, program: &str) -> Result<Vec<Change>, Report> {
     let nodes = cluster.with_role(role);
     let asked = nodes.iter().map(|node| async {
-        let from = control_plane::kubernetes_version(cluster, node, program).await?;
+        let from = control_plane::known_version(cluster, node, program).await?;
         Ok::<_, Report>(Change { node: node.host.name.clone(), from })
     });
     futures::future::try_join_all(asked).await
@@ -106,51 +107,103 @@ fn decide(to: Version, masters: Vec<Change>, workers: Vec<Change>) -> Result<Pla
     Ok(Plan { to, masters, workers })
 }
 
-/// Does it. The nodes' content is distributed already; `installer` puts it in place.
-pub async fn run(
-    cluster: &Cluster,
-    installer: &dyn Install,
-    to: Version,
-    options: Options,
-) -> Result<(), PhaseError> {
-    let masters = cluster.with_role(Role::Master);
-    let etcds = cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
-    let mut control: Vec<&Node> = etcds.collect();
-    control.extend(&masters);
-    let workers = cluster.with_role(Role::Worker);
-    let others =
-        |node: &&Node| ![Role::Master, Role::Etcd, Role::Worker].iter().any(|role| node.host.has(*role));
-    let others: Vec<&Node> = cluster.nodes.iter().filter(others).collect();
-    // A master that is a worker too gets all of its content as a master: look at everybody first.
-    let before = look_at_all(cluster, installer, to).await.map_err(PhaseError::Whole)?;
-    if before.values().all(|before| before.through) {
-        cluster.run.event(Event::note(None, format!("every node has all of {to} already")));
-    } else {
-        etcd_data::backup_before(cluster, "upgrade").await.map_err(PhaseError::Whole)?;
+/// An upgrade under way. The nodes' content is distributed already; `installer` puts it in place.
+pub struct Rolling<'a> {
+    pub cluster: &'a Cluster,
+    pub installer: &'a dyn Install,
+    pub to: Version,
+    pub options: Options,
+    pub before: &'a Looks,
+}
+
+/// What every node was like before any was upgraded. A master that is a worker too gets all of its content
+/// as a master, so they are looked at together, first.
+#[derive(Default)]
+pub struct Looks(OnceCell<BTreeMap<String, Before>>);
+
+impl Rolling<'_> {
+    async fn before(&self) -> Result<&BTreeMap<String, Before>, PhaseError> {
+        let looks = self.before.0.get_or_try_init(|| async {
+            let looks = self.cluster.nodes.iter().map(|node| async {
+                let before = Before::of(self.cluster, node, self.installer, self.to).await?;
+                Ok::<_, Report>((node.host.name.clone(), before))
+            });
+            Ok(futures::future::try_join_all(looks.collect::<Vec<_>>()).await?.into_iter().collect())
+        });
+        looks.await.map_err(PhaseError::Whole)
     }
-    for node in &control {
-        cluster.run.stop().check().map_err(PhaseError::Whole)?;
-        turn(cluster, node, installer, &before[&node.host.name]).await?;
-    }
-    let mut failures = Vec::new();
-    for batch in workers.chunks(options.batch.max(1)) {
-        cluster.run.stop().check().map_err(PhaseError::Whole)?;
-        let upgraded =
-            |node| Box::pin(worker(cluster, node, installer, &before[&node.host.name], options)) as Work<'_>;
-        match on_each(&cluster.run, batch, upgraded).await {
-            Ok(()) => {}
-            Err(PhaseError::Nodes(more)) => failures.extend(more),
-            Err(whole) => return Err(whole),
+
+    /// A snapshot of etcd, if any node is to change.
+    pub async fn back_up(&self) -> Result<(), PhaseError> {
+        let waits = self.cluster.run.waits_for(names(&self.cluster.nodes), "say what it runs");
+        let done = self.before().await?.values().all(|before| before.through);
+        drop(waits);
+        if done {
+            let text = format!("every node has all of {} already", self.to);
+            self.cluster.run.event(Event::note(None, text));
+            return Ok(());
         }
+        etcd_data::backup_before(self.cluster, "upgrade").await.map_err(PhaseError::Whole)
     }
-    for node in others {
-        match turn(cluster, node, installer, &before[&node.host.name]).await {
-            Ok(()) => {}
-            Err(PhaseError::Nodes(more)) => failures.extend(more),
-            Err(whole) => return Err(whole),
+
+    /// etcd and the control plane, one node after the other.
+    pub async fn control_plane(&self) -> Result<(), PhaseError> {
+        let masters = self.cluster.with_role(Role::Master);
+        let etcds =
+            self.cluster.with_role(Role::Etcd).into_iter().filter(|node| !node.host.has(Role::Master));
+        for node in etcds.chain(masters) {
+            self.cluster.run.stop().check().map_err(PhaseError::Whole)?;
+            self.turn(node).await?;
         }
+        Ok(())
     }
-    if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
+
+    /// Workers in batches, drained before.
+    pub async fn workers(&self) -> Result<(), PhaseError> {
+        let before = self.before().await?;
+        let mut failures = Vec::new();
+        for batch in self.cluster.with_role(Role::Worker).chunks(self.options.batch.max(1)) {
+            self.cluster.run.stop().check().map_err(PhaseError::Whole)?;
+            match on_each(&self.cluster.run, batch, |node| self.worker(node, before)).await {
+                Ok(()) => {}
+                Err(PhaseError::Nodes(more)) => failures.extend(more),
+                Err(whole) => return Err(whole),
+            }
+        }
+        if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
+    }
+
+    /// Nodes without any of Kubernetes or etcd: a load balancer of its own.
+    pub async fn others(&self) -> Result<(), PhaseError> {
+        let mut failures = Vec::new();
+        for node in self.cluster.nodes.iter().filter(|node| is_other(&node.host)) {
+            self.cluster.run.stop().check().map_err(PhaseError::Whole)?;
+            match self.turn(node).await {
+                Ok(()) => {}
+                Err(PhaseError::Nodes(more)) => failures.extend(more),
+                Err(whole) => return Err(whole),
+            }
+        }
+        if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
+    }
+
+    fn worker<'a>(&'a self, node: &'a Node, before: &'a BTreeMap<String, Before>) -> Work<'a> {
+        let before = &before[&node.host.name];
+        Box::pin(worker(self.cluster, node, self.installer, before, self.options))
+    }
+
+    async fn turn(&self, node: &Node) -> Result<(), PhaseError> {
+        turn(self.cluster, node, self.installer, &self.before().await?[&node.host.name]).await
+    }
+}
+
+/// Whether a host runs nothing that the control plane and the workers' phases upgrade.
+pub fn is_other(host: &Host) -> bool {
+    ![Role::Master, Role::Etcd, Role::Worker].iter().any(|role| host.has(*role))
+}
+
+fn names(nodes: &[Node]) -> impl Iterator<Item = &str> {
+    nodes.iter().map(|node| node.host.name.as_str())
 }
 
 /// The turn of a node that has no pods to drain, or not yet.
@@ -348,19 +401,6 @@ struct Before {
     /// It has all of the new content and its version: an upgrade that goes on where another was cut short
     /// leaves its pods alone.
     through: bool,
-}
-
-/// All nodes by name, looked at together: each reads its programs once.
-async fn look_at_all<'a>(
-    cluster: &'a Cluster,
-    installer: &dyn Install,
-    to: Version,
-) -> Result<BTreeMap<&'a String, Before>, Report> {
-    let looks = cluster.nodes.iter().map(|node| async move {
-        let before = Before::of(cluster, node, installer, to).await?;
-        Ok::<_, Report>((&node.host.name, before))
-    });
-    Ok(futures::future::try_join_all(looks).await?.into_iter().collect())
 }
 
 impl Before {

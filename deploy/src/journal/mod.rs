@@ -9,8 +9,8 @@ mod chain;
 mod record;
 mod writer;
 
-pub use record::Record;
 pub(crate) use record::now;
+pub use record::{Approval, Record};
 
 use chain::Chain;
 use record::NoRecord;
@@ -103,6 +103,9 @@ struct State {
     marks: HashMap<String, String>,
     /// Nodes with an intent, undone or not.
     changed: BTreeSet<String>,
+    /// The plan that the last command began with.
+    begun: Option<Approval>,
+    records: usize,
     next: u64,
 }
 
@@ -212,6 +215,16 @@ impl JournalView {
         self.state.lock().expect("no panic while locked").changed.clone()
     }
 
+    /// How many records there are: more than before, and something has happened since.
+    pub fn records(&self) -> usize {
+        self.state.lock().expect("no panic while locked").records
+    }
+
+    /// The plan that the last command began with.
+    pub fn begun(&self) -> Option<Approval> {
+        self.state.lock().expect("no panic while locked").begun
+    }
+
     /// The mark that `node` was given when it was first touched.
     pub fn mark(&self, node: &str) -> Option<String> {
         self.state.lock().expect("no panic while locked").marks.get(node).cloned()
@@ -243,8 +256,9 @@ impl State {
     }
 
     fn apply(&mut self, record: &Record) {
+        self.records += 1;
         match record {
-            Record::Begin { .. } => {}
+            Record::Begin { plan, .. } => self.begun = *plan,
             Record::Mark { node, mark } => {
                 if self.marks.insert(node.clone(), mark.clone()).is_some_and(|old| old != *mark) {
                     self.forget(node);

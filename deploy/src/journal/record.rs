@@ -3,6 +3,7 @@
 use super::JournalError;
 use super::chain::FORMAT;
 use crate::undo::{Undo, legacy};
+use eggo_bundles::Digest;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub enum Record {
         /// Of the journal, from here on; none in format 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<u32>,
+        /// The plan that somebody agreed to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Approval>,
         at: String,
     },
     /// The node carries `mark` from now on. Another mark than before means another machine, about
@@ -61,9 +65,9 @@ pub(super) enum NoRecord {
 
 impl Record {
     /// A command that begins now.
-    pub(crate) fn begin(command: &str, bundle: Option<String>) -> Self {
+    pub(crate) fn begin(command: &str, bundle: Option<String>, plan: Option<Approval>) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_string();
-        Self::Begin { command: command.into(), version, bundle, format: Some(FORMAT), at: now() }
+        Self::Begin { command: command.into(), version, bundle, format: Some(FORMAT), plan, at: now() }
     }
 
     /// From a line of a journal. One without a digest may be as 0.1.0 wrote it.
@@ -94,6 +98,15 @@ impl Record {
         };
         undo.iter().try_for_each(|undo| undo.check().map_err(refused))
     }
+}
+
+/// A plan that somebody agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Of the plan: what is to be done on nodes as they were then.
+    pub digest: Digest,
+    /// Of what all nodes are to have in the end, wherever they start from.
+    pub target: Digest,
 }
 
 /// The time in a record.

@@ -179,7 +179,7 @@ async fn sample(folder: &Path) -> Vec<u8> {
     let journal = Journal::open(folder).unwrap();
     let node = |name: &str| name.to_string();
     for record in [
-        Record::begin("deploy", Some("0f".into())),
+        Record::begin("deploy", Some("0f".into()), None),
         Record::Mark { node: node("a"), mark: "m1".into() },
         intent("a", "one", "f1", vec![Undo::tree("/var/lib/eggo"), Undo::unit("etcd"), Undo::Pods]),
         done("a", "one"),

@@ -5,15 +5,13 @@ mod archives;
 mod claim;
 mod files;
 mod images;
-mod phases;
+pub mod phases;
 mod prune;
 pub mod system;
 
 pub use files::{Placement, placements};
 pub use images::absent_images;
-pub use phases::{
-    HasNodes, images as images_phase, install_node, is_in_place, phases, prune as prune_phase, reopen,
-};
+pub use phases::{HasNodes, install_node, is_in_place, reopen};
 
 use crate::config::{self, Config};
 use crate::distribute::Source;

@@ -1,13 +1,12 @@
-//! The phases of this room. They slot into the list of any operation whose context has a [`Nodes`].
+//! The phases of this module. They slot into the list of any operation whose context has a [`Nodes`].
 
 use super::{Node, Nodes, archives, claim, files, images, prune, system};
-use crate::distribute::{Delivery, distribute};
+use crate::distribute::{self, Delivery};
 use crate::packages;
-use crate::phases::{OnFailure, Phase, PhaseError};
+use crate::phases::{Applies, OnFailure, Phase, PhaseError};
 use crate::run::Run;
-use eggo_bundles::{Item, Kind};
+use eggo_bundles::Kind;
 use eggo_errors::Report;
-use std::sync::Arc;
 
 /// Nodes that are worked on at the same time; each costs little here.
 const AT_ONCE: usize = 64;
@@ -23,50 +22,64 @@ impl HasNodes for Nodes {
     }
 }
 
-/// From bare nodes to installed content.
-pub fn phases<C: HasNodes>() -> Vec<Phase<C>> {
-    vec![
-        Phase {
-            name: "distribute",
-            title: "Distribute content",
-            help: "send every node what it lacks, and verify it there",
-            run_if: |_| true,
-            run: |context| Box::pin(send(context.nodes())),
-            on_failure: OnFailure::GoOn,
-        },
-        Phase {
-            name: "simulate",
-            title: "Try package transactions",
-            help: "ask every node's package manager whether it would take the packages; changes nothing",
-            run_if: |context| any(context, has_packages),
-            run: |context| Box::pin(simulate(context.nodes())),
-            on_failure: OnFailure::Stop,
-        },
-        Phase {
-            name: "system",
-            title: "Prepare systems",
-            help: "hostname, /etc/hosts, kernel modules and settings, firewall ports",
-            run_if: |_| true,
-            run: |context| Box::pin(prepare(context.nodes())),
-            on_failure: OnFailure::GoOn,
-        },
-        Phase {
-            name: "packages",
-            title: "Install packages",
-            help: "in one transaction per node, through its own package manager; services are held back",
-            run_if: |context| any(context, |node| has_packages(node) || !node.plan.repo_packages.is_empty()),
-            run: |context| Box::pin(install_packages(context.nodes())),
-            on_failure: OnFailure::GoOn,
-        },
-        Phase {
-            name: "files",
-            title: "Install binaries and files",
-            help: "put binaries, files and folders in their places; what they replace is kept",
-            run_if: |context| any(context, |node| node.plan.items.iter().any(|wanted| wanted.dst.is_some())),
-            run: |context| Box::pin(install_files(context.nodes())),
-            on_failure: OnFailure::GoOn,
-        },
-    ]
+pub fn distribute<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "distribute",
+        title: "Distribute content",
+        help: "send every node what it lacks, and verify it there",
+        applies: Applies::EVERYWHERE,
+        needs: &[],
+        run: |context| Box::pin(send(context.nodes())),
+        on_failure: OnFailure::GoOn,
+    }
+}
+
+pub fn simulate<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "simulate",
+        title: "Try package transactions",
+        help: "ask each node's package manager whether it would take the packages",
+        applies: Applies::Content(|_, plan| plan.has_packages()),
+        needs: &[],
+        run: |context| Box::pin(try_packages(context.nodes())),
+        on_failure: OnFailure::Stop,
+    }
+}
+
+pub fn system<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "system",
+        title: "Prepare systems",
+        help: "hostname, /etc/hosts, kernel modules and settings, firewall ports",
+        applies: Applies::EVERYWHERE,
+        needs: &[],
+        run: |context| Box::pin(prepare(context.nodes())),
+        on_failure: OnFailure::GoOn,
+    }
+}
+
+pub fn packages<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "packages",
+        title: "Install packages",
+        help: "in one transaction per node, by its own package manager; services held back",
+        applies: Applies::Content(|_, plan| plan.has_packages() || !plan.repo_packages.is_empty()),
+        needs: &[],
+        run: |context| Box::pin(install_packages(context.nodes())),
+        on_failure: OnFailure::GoOn,
+    }
+}
+
+pub fn files<C: HasNodes>() -> Phase<C> {
+    Phase {
+        name: "files",
+        title: "Install binaries and files",
+        help: "put binaries, files and folders in their places; what they replace is kept",
+        applies: Applies::Content(|_, plan| plan.items.iter().any(|wanted| wanted.dst.is_some())),
+        needs: &[],
+        run: |context| Box::pin(install_files(context.nodes())),
+        on_failure: OnFailure::GoOn,
+    }
 }
 
 /// After the container runtimes have started.
@@ -75,7 +88,8 @@ pub fn images<C: HasNodes>() -> Phase<C> {
         name: "images",
         title: "Load images",
         help: "load into each node's container runtime the images that it lacks",
-        run_if: |context| any(context, |node| node.plan.of_kind(Kind::Image).next().is_some()),
+        applies: Applies::Content(|_, plan| plan.of_kind(Kind::Image).next().is_some()),
+        needs: &[],
         run: |context| Box::pin(load_images(context.nodes())),
         on_failure: OnFailure::GoOn,
     }
@@ -87,18 +101,11 @@ pub fn prune<C: HasNodes>() -> Phase<C> {
         name: "prune",
         title: "Tidy stores",
         help: "remove content that neither this install nor the one before it needs",
-        run_if: |_| true,
+        applies: Applies::EVERYWHERE,
+        needs: &[],
         run: |context| Box::pin(prune_stores(context.nodes())),
         on_failure: OnFailure::GoOn,
     }
-}
-
-fn any<C: HasNodes>(context: &C, wanted: impl Fn(&Node) -> bool) -> bool {
-    context.nodes().nodes.iter().any(wanted)
-}
-
-fn has_packages(node: &Node) -> bool {
-    node.plan.of_kind(Kind::Pkg).next().is_some()
 }
 
 async fn send(all: &Nodes) -> Result<(), PhaseError> {
@@ -117,7 +124,8 @@ async fn send(all: &Nodes) -> Result<(), PhaseError> {
         items: node.plan.items.iter().map(|wanted| wanted.item.clone()).collect(),
         contents: node.facts.store.clone(),
     });
-    let delivered = distribute(deliveries.collect(), all.source.clone(), run.events().clone()).await;
+    let delivered =
+        distribute::distribute(deliveries.collect(), all.source.clone(), run.events().clone()).await;
     run.count_changes(delivered.sent.values().filter(|sent| **sent > 0).count());
     for failure in &delivered.failures {
         run.mark_failed(&failure.node);
@@ -126,20 +134,25 @@ async fn send(all: &Nodes) -> Result<(), PhaseError> {
     if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
 }
 
+/// As the plan has it. Where it could not decide, the reason is an error now.
 fn transaction(node: &Node) -> Result<packages::Transaction, packages::PackageError> {
-    let items: Vec<Arc<Item>> = node.plan.of_kind(Kind::Pkg).map(|wanted| wanted.item.clone()).collect();
-    packages::decide(&node.facts, &items)
+    let items = node.plan.package_items();
+    match &node.plan.packages {
+        Some(changes) => Ok(changes.transaction(&items)),
+        None => packages::decide(&node.facts, &items),
+    }
 }
 
-async fn simulate(all: &Nodes) -> Result<(), PhaseError> {
-    let each = |node| async move {
-        if !has_packages(node) {
-            return Ok(());
-        }
-        let _waits = all.run.waits_for([node.host.name.as_str()], "ask the package manager");
-        Ok(packages::simulate(&*node.remote, &transaction(node)?).await?)
-    };
-    all.run.on_each(&all.nodes, AT_ONCE, each).await
+async fn try_packages(all: &Nodes) -> Result<(), PhaseError> {
+    all.run.on_each(&all.nodes, AT_ONCE, |node| try_packages_on(all, node)).await
+}
+
+async fn try_packages_on(all: &Nodes, node: &Node) -> Result<(), Report> {
+    if !node.plan.has_packages() {
+        return Ok(());
+    }
+    let _waits = all.run.waits_for([node.host.name.as_str()], "ask the package manager");
+    Ok(packages::simulate(&*node.remote, &transaction(node)?).await?)
 }
 
 async fn prepare(all: &Nodes) -> Result<(), PhaseError> {
@@ -157,7 +170,7 @@ async fn install_on(run: &Run, node: &Node) -> Result<(), Report> {
     if !names.is_empty() {
         packages::install_from_repositories(run, remote, &node.facts, names).await?;
     }
-    if has_packages(node) {
+    if node.plan.has_packages() {
         packages::install(run, remote, &transaction(node)?).await?;
     }
     Ok(())
@@ -183,7 +196,7 @@ async fn prune_stores(all: &Nodes) -> Result<(), PhaseError> {
 /// Whether a node has all its packages and files, by its facts and the journal.
 pub fn is_in_place(all: &Nodes, node: &Node) -> bool {
     let missing = |name: &String| node.facts.package(name).is_none();
-    let packages = !has_packages(node) || transaction(node).is_ok_and(|found| found.install.is_empty());
+    let packages = !node.plan.has_packages() || transaction(node).is_ok_and(|found| found.install.is_empty());
     packages && !node.plan.repo_packages.iter().any(missing) && files::is_in_place(all, node)
 }
 

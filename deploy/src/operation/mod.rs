@@ -1,21 +1,29 @@
 //! The operations as a program sees them: everything that a command does, without a terminal.
 //!
 //! A caller gives a config, a way onto the nodes, content, and a sink for events; it gets a value or
-//! a report. The command line is one caller; a server can be another.
+//! a report. The command line is one caller; a server can be another. What brings a bundle onto nodes
+//! is prepared first ([`prepare`]): a value that somebody can look at, and approve now ([`Ready::run`]) or
+//! later ([`run`]).
 
 mod access;
 mod cleanup;
 mod install;
 mod life;
+mod prepare;
+mod ready;
+mod request;
+mod shelf;
 mod survey;
 mod upgrade;
+mod verdict;
 mod whole;
 
 pub use access::{Access, Passwords, Prompts, unreadable_key};
 pub use cleanup::{Afterwards, CleanedUp, CleanupRequest, Fate, cleanup};
-pub use install::{
-    Confirm, Deployment, InstallRequest, Installed, Options, check, install, phases, plan_for,
-};
+pub use install::{Deployment, Installed, phases};
 pub use life::{LifeRequest, backup, certificates, delete, renew, restore, status};
+pub use prepare::{MadeFrom, Prepared};
+pub use ready::{Ready, plan, prepare, run};
+pub use request::{Goal, InstallRequest, Options};
 pub use survey::{Surveyed, connect, facts_of, is_this_machine, survey};
-pub use upgrade::upgrade;
+pub use upgrade::{Upgrading, phases as upgrade_phases};

@@ -1,74 +1,145 @@
-//! Another version of a running cluster: connect → facts → plan → preflight → content everywhere →
-//! node by node.
+//! Another version of a running cluster: content everywhere, then node by node.
 
-use super::install::{Confirm, InstallRequest, Installed, judge, phases, plan_for, prepared, tell};
-use super::survey;
-use super::whole::whole;
-use crate::cluster;
+use super::Surveyed;
+use super::install::{Deployment, Installed};
+use super::prepare::Prepared;
+use super::request::InstallRequest;
 use crate::cluster::deploy::Work;
-use crate::cluster::upgrade::{self, Install};
-use crate::events::{Event, Operation};
-use crate::journal::Journal;
-use crate::nodes::{self, Nodes};
-use crate::phases::{Selection, run_list};
+use crate::cluster::phases::HasCluster;
+use crate::cluster::upgrade::{self, Install, Looks, Rolling};
+use crate::cluster::{self, Cluster, ClusterView};
+use crate::config::{self, Config};
+use crate::journal::{Approval, Journal};
+use crate::nodes::{self, HasNodes, Nodes};
+use crate::phases::{Applies, Context, OnFailure, Phase, run_list};
+use crate::plan::Plan;
+use crate::run::Run;
 use crate::version::Version;
-use eggo_bundles::Index;
+use eggo_bundles::{Index, Role};
 use eggo_errors::Report;
 
-/// What a bundle needs before any node is touched: its content on all of them, and the package
-/// managers' word that it fits.
-const FIRST: [&str; 2] = ["distribute", "simulate"];
-/// When every node runs the new version: what runs in the cluster follows, too.
-const LAST: [&str; 3] = ["dns", "addons", "prune"];
-
-/// Brings the cluster to the version that the bundle carries. A node that does not come back gets
-/// its former programs again, unless packages brought them.
-pub async fn upgrade(
+/// Does what was prepared, under the lock of the journal. A node that does not come back gets its former
+/// programs again, unless packages brought them.
+pub(super) async fn carry_out(
     request: InstallRequest,
-    rolling: upgrade::Options,
-    confirm: &dyn Confirm,
+    journal: Journal,
+    prepared: Prepared,
+    found: Vec<Surveyed>,
+    approval: Approval,
 ) -> Result<Installed, Report> {
-    whole(Operation::Upgrade, request, |request| run(request, rolling, confirm)).await
+    let (to, rolling) = (version(&request.index)?, request.rolling);
+    let selection = prepared.options.selection;
+    let deployment = Deployment::new(request, journal, found, prepared.plan);
+    let run = deployment.nodes.run.clone();
+    run.begin("upgrade", Some(to.to_string()), Some(approval)).await?;
+    deployment.keep_hooks().await?;
+    let upgrading = Upgrading { deployment, to, rolling, before: Looks::default() };
+    run_list(&phases(), &selection, &upgrading).await?;
+    Ok(Installed { nodes: upgrading.deployment.nodes.nodes.len(), changed: run.changed() })
 }
 
-async fn run(
-    request: InstallRequest,
+/// Which version every node runs. An error if the bundle's may not follow.
+pub(super) async fn versions(request: &InstallRequest, found: &[Surveyed]) -> Result<upgrade::Plan, Report> {
+    let nodes = found.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone()));
+    let view = ClusterView::new(request.config.clone(), nodes.collect(), request.state.clone());
+    upgrade::plan(&view, version(&request.index)?).await
+}
+
+/// An upgrade. Those of its phases that change nodes have names of their own: what is new is undone before all
+/// that the install did.
+pub fn phases() -> Vec<Phase<Upgrading>> {
+    use cluster::phases as cluster;
+    use nodes::phases as nodes;
+    vec![
+        // A node without the new content would be left behind.
+        Phase { on_failure: OnFailure::Stop, ..nodes::distribute() },
+        nodes::simulate(),
+        Phase {
+            name: "backup",
+            title: "Back up etcd",
+            help: "keep a snapshot of etcd on this machine, unless all nodes are up to date",
+            applies: Applies::ALWAYS,
+            needs: &[],
+            run: |context| Box::pin(async { context.rolling().back_up().await }),
+            on_failure: OnFailure::Stop,
+        },
+        Phase {
+            name: "upgrade-control-plane",
+            title: "Upgrade the control plane",
+            help: "etcd and the masters, one after the other",
+            applies: Applies::Hosts(|_, host| host.has(Role::Master) || host.has(Role::Etcd)),
+            needs: &["distribute", "backup"],
+            run: |context| Box::pin(async { context.rolling().control_plane().await }),
+            on_failure: OnFailure::Stop,
+        },
+        Phase {
+            name: "upgrade-workers",
+            title: "Upgrade workers",
+            help: "in batches, drained before",
+            applies: Applies::Hosts(|_, host| host.has(Role::Worker)),
+            needs: &["upgrade-control-plane"],
+            run: |context| Box::pin(async { context.rolling().workers().await }),
+            on_failure: OnFailure::Stop,
+        },
+        Phase {
+            name: "upgrade-load-balancer",
+            title: "Upgrade the load balancer",
+            help: "the load balancer, where it is a node of its own",
+            applies: Applies::Hosts(|_, host| upgrade::is_other(host)),
+            needs: &["upgrade-control-plane"],
+            run: |context| Box::pin(async { context.rolling().others().await }),
+            on_failure: OnFailure::Stop,
+        },
+        // When every node runs the new version, what runs in the cluster follows.
+        cluster::dns(),
+        cluster::addons(),
+        nodes::prune(),
+    ]
+}
+
+/// What the phases of an upgrade work on.
+pub struct Upgrading {
+    deployment: Deployment,
+    to: Version,
     rolling: upgrade::Options,
-    confirm: &dyn Confirm,
-) -> Result<Installed, Report> {
-    let to = version(&request.index)?;
-    if !request.state.is_dir() {
-        return Err(crate::state::none(&request.config, &request.state));
+    before: Looks,
+}
+
+impl Upgrading {
+    fn rolling(&self) -> Rolling<'_> {
+        let Deployment { nodes, cluster } = &self.deployment;
+        Rolling { cluster, installer: nodes, to: self.to, options: self.rolling, before: &self.before }
     }
-    let journal = Journal::open(&request.state)?;
-    let surveyed = survey(&request.config.hosts, &request.access, &request.events).await?;
-    let plan = plan_for(&request.config, &request.index, &surveyed, request.options.plan)?;
-    let verdict = judge(&request, None, &surveyed, &plan, &journal).await?;
-    tell(&verdict, &request.events);
-    verdict.decide()?;
-    let (events, skip) = (request.events.clone(), request.options.selection.skip.clone());
-    let selected = |names: &[&str]| {
-        let only = names.iter().map(|name| name.to_string()).collect();
-        Selection { skip: skip.clone(), only }
-    };
-    let deployment = prepared(request, journal, surveyed, plan);
-    let changes = upgrade::plan(&deployment.cluster, to).await?;
-    for change in changes.masters.iter().chain(&changes.workers).filter(|change| change.from != to) {
-        events.event(Event::note(Some(&change.node), format!("{} → {to}", change.from)));
+}
+
+impl HasNodes for Upgrading {
+    fn nodes(&self) -> &Nodes {
+        &self.deployment.nodes
     }
-    if !confirm.confirm(&deployment.nodes.plan, &verdict) {
-        return Err(Report::new("stopped: nothing was changed").code("declined"));
+}
+
+impl HasCluster for Upgrading {
+    fn cluster(&self) -> &Cluster {
+        &self.deployment.cluster
     }
-    let run = deployment.nodes.run.clone();
-    run.begin("upgrade", Some(to.to_string())).await?;
-    deployment.keep_hooks()?;
-    run_list(&phases(), &selected(&FIRST), &run, &deployment).await?;
-    let content = Content(&deployment.nodes);
-    // A phase of its own: what is new is undone before all that the install did.
-    let rolled = run.in_phase("upgrade", "Upgrade", upgrade::run(&deployment.cluster, &content, to, rolling));
-    rolled.await.map_err(|error| error.report("Upgrade"))?;
-    run_list(&phases(), &selected(&LAST), &run, &deployment).await?;
-    Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
+}
+
+impl Context for Upgrading {
+    fn run(&self) -> &Run {
+        self.deployment.run()
+    }
+
+    fn config(&self) -> &Config {
+        self.deployment.config()
+    }
+
+    fn hosts(&self) -> &[config::Host] {
+        self.deployment.hosts()
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.deployment.plan()
+    }
 }
 
 /// The version of Kubernetes in a bundle.
@@ -84,30 +155,23 @@ pub(super) fn version(index: &Index) -> Result<Version, Report> {
 }
 
 /// Puts what was distributed in place, on one node.
-struct Content<'a>(&'a Nodes);
-
-impl Content<'_> {
-    fn planned(&self, node: &cluster::Node) -> Option<&nodes::Node> {
-        self.0.nodes.iter().find(|planned| planned.host.name == node.host.name)
-    }
-
-    fn found(&self, node: &cluster::Node) -> Result<&nodes::Node, Report> {
-        self.planned(node).ok_or_else(|| Report::new(format!("{} is not in the plan", node.host.name)))
-    }
-}
-
-impl Install for Content<'_> {
+impl Install for Nodes {
     fn install<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
-        Box::pin(async move { nodes::install_node(self.0, self.found(node)?).await })
+        Box::pin(async move { nodes::install_node(self, planned(self, node)?).await })
     }
 
     fn reopen<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
-        Box::pin(async move { nodes::reopen(self.0, self.found(node)?).await })
+        Box::pin(async move { nodes::reopen(self, planned(self, node)?).await })
     }
 
     fn is_in_place(&self, node: &cluster::Node) -> bool {
-        self.planned(node).is_some_and(|planned| nodes::is_in_place(self.0, planned))
+        planned(self, node).is_ok_and(|planned| nodes::is_in_place(self, planned))
     }
+}
+
+fn planned<'a>(nodes: &'a Nodes, node: &cluster::Node) -> Result<&'a nodes::Node, Report> {
+    let planned = nodes.nodes.iter().find(|planned| planned.host.name == node.host.name);
+    planned.ok_or_else(|| Report::new(format!("{} is not in the plan", node.host.name)))
 }
 
 #[cfg(test)]

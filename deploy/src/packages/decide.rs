@@ -8,26 +8,33 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is to happen on one node.
+/// What is to become of the packages of one node: decided once, shown, and carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Transaction {
+pub struct Changes {
     pub manager: Manager,
-    /// Missing or older on the node.
-    #[serde(with = "crate::plan::shared")]
-    pub install: Vec<Arc<Item>>,
-    /// The names of those that were not there in any version.
-    pub new: Vec<String>,
-    /// Those that were there in an older version.
+    /// Those that are there in no version.
+    pub new: Vec<Versions>,
+    /// Those that are there in an older version.
     pub upgraded: Vec<Versions>,
     /// Equal or newer on the node: left alone.
     pub kept: Vec<Versions>,
 }
 
-/// A package in two versions.
+/// The same with the files to install: what a package manager is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    pub manager: Manager,
+    pub install: Vec<Arc<Item>>,
+    /// The names of those that are there in no version.
+    pub new: Vec<String>,
+}
+
+/// A package of the bundle, and what the node has of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     pub name: String,
-    pub installed: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<String>,
     pub bundled: String,
 }
 
@@ -38,24 +45,40 @@ pub struct Unmet {
     pub requires: String,
 }
 
+impl Changes {
+    /// The files of these packages, out of all that the node is to have.
+    pub fn transaction(&self, items: &[Arc<Item>]) -> Transaction {
+        let of = |list: &[Versions], item: &Item| {
+            list.iter().any(|one| one.name == item.name && one.bundled == item.version)
+        };
+        let install = items.iter().filter(|item| of(&self.new, item) || of(&self.upgraded, item));
+        Transaction {
+            manager: self.manager,
+            install: install.cloned().collect(),
+            new: self.new.iter().map(|one| one.name.clone()).collect(),
+        }
+    }
+}
+
 impl Transaction {
     pub fn nothing(manager: Manager) -> Self {
-        Self { manager, install: Vec::new(), new: Vec::new(), upgraded: Vec::new(), kept: Vec::new() }
+        Self { manager, install: Vec::new(), new: Vec::new() }
     }
 }
 
 impl Versions {
-    fn of(item: &Item, package: &Package) -> Self {
-        let (installed, bundled) = (package.version.clone(), item.version.clone());
-        Self { name: item.name.clone(), installed, bundled }
+    fn of(item: &Item, package: Option<&Package>) -> Self {
+        let installed = package.map(|package| package.version.clone());
+        Self { name: item.name.clone(), installed, bundled: item.version.clone() }
     }
 }
 
-pub fn decide(facts: &Facts, items: &[Arc<Item>]) -> Result<Transaction, PackageError> {
+/// What becomes of a node's packages when it gets these.
+pub fn changes(facts: &Facts, items: &[Arc<Item>]) -> Result<Changes, PackageError> {
     let node = || facts.node.clone();
     let manager = facts.manager.ok_or_else(|| PackageError::NoManager { node: node() })?;
     let installed = by_name(facts);
-    let mut transaction = Transaction::nothing(manager);
+    let mut changes = Changes { manager, new: Vec::new(), upgraded: Vec::new(), kept: Vec::new() };
     for item in items {
         if !item.path.ends_with(manager.extension()) {
             return Err(PackageError::WrongFormat { node: node(), package: item.name.clone() });
@@ -65,20 +88,21 @@ pub fn decide(facts: &Facts, items: &[Arc<Item>]) -> Result<Transaction, Package
             .into_iter()
             .flatten()
             .filter(|package| fits(manager, item, package));
-        let newest = newest.max_by(|a, b| manager.compare(&a.version, &b.version));
-        match newest {
-            None => {
-                transaction.new.push(item.name.clone());
-                transaction.install.push(item.clone());
-            }
+        let newest = newest.max_by(|a, b| manager.compare(&a.version, &b.version)).copied();
+        let list = match newest {
+            None => &mut changes.new,
             Some(package) if manager.compare(&package.version, &item.version).is_lt() => {
-                transaction.upgraded.push(Versions::of(item, package));
-                transaction.install.push(item.clone());
+                &mut changes.upgraded
             }
-            Some(package) => transaction.kept.push(Versions::of(item, package)),
-        }
+            Some(_) => &mut changes.kept,
+        };
+        list.push(Versions::of(item, newest));
     }
-    Ok(transaction)
+    Ok(changes)
+}
+
+pub fn decide(facts: &Facts, items: &[Arc<Item>]) -> Result<Transaction, PackageError> {
+    Ok(changes(facts, items)?.transaction(items))
 }
 
 /// What the packages need of each other that is neither in the transaction nor on the node. A cheap

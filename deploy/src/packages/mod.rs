@@ -5,7 +5,7 @@ mod decide;
 mod scripts;
 pub mod stub;
 
-pub use decide::{Transaction, Unmet, Versions, decide, unmet};
+pub use decide::{Changes, Transaction, Unmet, Versions, changes, decide, unmet};
 
 use crate::facts::{Facts, Manager};
 use crate::remote::{Host, RemoteError};

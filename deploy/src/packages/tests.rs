@@ -47,15 +47,18 @@ fn equal_and_newer_stay_older_go_up_missing_come() {
     let names: Vec<&str> = transaction.install.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["older", "foreign", "missing"]);
     assert_eq!(transaction.new, ["foreign", "missing"]);
-    let versions = |name: &str, installed: &str, bundled: &str| Versions {
+    let changes = changes(&facts, &items).unwrap();
+    let versions = |name: &str, installed: Option<&str>, bundled: &str| Versions {
         name: name.into(),
-        installed: installed.into(),
+        installed: installed.map(String::from),
         bundled: bundled.into(),
     };
-    assert_eq!(transaction.upgraded, [versions("older", "1.9-1", "1.10-1")]);
-    assert_eq!(transaction.kept, [versions("equal", "1.0-1", "1.0-1"), versions("newer", "1:0.1", "9.0")]);
-    let text = serde_json::to_string(&transaction).unwrap();
-    assert_eq!(serde_json::from_str::<Transaction>(&text).unwrap(), transaction);
+    assert_eq!(changes.new, [versions("foreign", None, "1"), versions("missing", None, "1")]);
+    assert_eq!(changes.upgraded, [versions("older", Some("1.9-1"), "1.10-1")]);
+    let kept = [versions("equal", Some("1.0-1"), "1.0-1"), versions("newer", Some("1:0.1"), "9.0")];
+    assert_eq!(changes.kept, kept);
+    let text = serde_json::to_string(&changes).unwrap();
+    assert_eq!(serde_json::from_str::<Changes>(&text).unwrap(), changes);
 }
 
 #[test]

@@ -13,6 +13,37 @@ impl Sink for Heard {
     }
 }
 
+macro_rules! is_context {
+    ($($context:ty),*) => {
+        $(impl Context for $context {
+            fn run(&self) -> &Run {
+                &self.run
+            }
+
+            fn config(&self) -> &Config {
+                &self.config
+            }
+
+            fn hosts(&self) -> &[Host] {
+                &self.config.hosts
+            }
+
+            fn plan(&self) -> Option<&Plan> {
+                None
+            }
+        })*
+    };
+}
+
+is_context!(Two, Slow);
+
+fn config() -> Config {
+    let text = "masters: [{name: a, ip: 192.168.7.1, arch: amd64}]\n\
+                workers: [{name: b, ip: 192.168.7.2, arch: amd64}]\n\
+                install: {package-source: {type: bundle}}\n";
+    crate::config::parse("d.yaml", text.as_bytes()).unwrap().config
+}
+
 struct Node(&'static str);
 
 impl Named for Node {
@@ -21,14 +52,15 @@ impl Named for Node {
     }
 }
 
-struct Context {
+struct Two {
+    config: Config,
     run: Run,
     nodes: Vec<Node>,
     done: Mutex<Vec<String>>,
     broken: &'static str,
 }
 
-fn work<'a>(context: &'a Context, phase: &'static str) -> BoxFuture<'a, Result<(), PhaseError>> {
+fn work<'a>(context: &'a Two, phase: &'static str) -> BoxFuture<'a, Result<(), PhaseError>> {
     Box::pin(async move {
         let each = |node: &Node| {
             let name = node.0;
@@ -48,32 +80,33 @@ fn work<'a>(context: &'a Context, phase: &'static str) -> BoxFuture<'a, Result<(
     })
 }
 
-fn phases() -> Vec<Phase<Context>> {
+fn phases() -> Vec<Phase<Two>> {
     let phase = |name, run, on_failure| Phase {
         name,
         title: name,
         help: "",
-        run_if: |_: &Context| true,
+        applies: Applies::ALWAYS,
+        needs: &[],
         run,
         on_failure,
     };
     vec![
-        phase("one", |c: &Context| work(c, "one"), OnFailure::GoOn),
-        phase("two", |c: &Context| work(c, "two"), OnFailure::Stop),
+        phase("one", |c: &Two| work(c, "one"), OnFailure::GoOn),
+        phase("two", |c: &Two| work(c, "two"), OnFailure::Stop),
     ]
 }
 
-fn context(folder: &std::path::Path, broken: &'static str) -> (Context, Arc<Heard>) {
+fn context(folder: &std::path::Path, broken: &'static str) -> (Two, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let run = Run::new(Journal::open(folder).unwrap(), heard.clone());
-    (Context { run, nodes: vec![Node("a"), Node("b")], done: Mutex::default(), broken }, heard)
+    (Two { config: config(), run, nodes: vec![Node("a"), Node("b")], done: Mutex::default(), broken }, heard)
 }
 
 #[tokio::test]
 async fn a_failed_node_is_left_out_and_the_next_run_finishes_only_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _) = context(folder.path(), "b");
-    let report = run_list(&phases(), &Selection::default(), &first.run, &first).await.unwrap_err();
+    let report = run_list(&phases(), &Selection::default(), &first).await.unwrap_err();
     assert_eq!(report.exit, Exit::SomeHosts);
     assert_eq!(report.message, "`one` failed on 1 node");
     assert_eq!(report.notes, ["b: no"]);
@@ -81,7 +114,7 @@ async fn a_failed_node_is_left_out_and_the_next_run_finishes_only_what_is_missin
     drop(first);
 
     let (second, heard) = context(folder.path(), "");
-    run_list(&phases(), &Selection::default(), &second.run, &second).await.unwrap();
+    run_list(&phases(), &Selection::default(), &second).await.unwrap();
     assert_eq!(*second.done.lock().unwrap(), ["one b", "two b"]);
     assert_eq!(second.run.changed(), 2);
     assert!(
@@ -90,7 +123,7 @@ async fn a_failed_node_is_left_out_and_the_next_run_finishes_only_what_is_missin
     drop(second);
 
     let (third, _) = context(folder.path(), "");
-    run_list(&phases(), &Selection::default(), &third.run, &third).await.unwrap();
+    run_list(&phases(), &Selection::default(), &third).await.unwrap();
     assert_eq!(third.run.changed(), 0);
 }
 
@@ -99,11 +132,36 @@ async fn phases_are_selected_by_name_and_unknown_names_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (context, _) = context(folder.path(), "");
     let only = |name: &str| Selection { only: [name.to_string()].into(), ..Selection::default() };
-    run_list(&phases(), &only("two"), &context.run, &context).await.unwrap();
+    run_list(&phases(), &only("two"), &context).await.unwrap();
     assert_eq!(*context.done.lock().unwrap(), ["two a", "two b"]);
-    let report = run_list(&phases(), &only("tow"), &context.run, &context).await.unwrap_err();
+    let report = run_list(&phases(), &only("tow"), &context).await.unwrap_err();
     assert_eq!(report.exit, Exit::Usage);
     assert_eq!(report.hint.unwrap(), "phases, in order: one, two");
+}
+
+#[tokio::test]
+async fn a_phase_is_skipped_where_nothing_is_for_it_and_refused_without_what_it_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (context, heard) = context(folder.path(), "");
+    let with = |applies, needs| {
+        let mut list = phases();
+        (list[1].applies, list[1].needs) = (applies, needs);
+        list
+    };
+    let nobody = with(Applies::Hosts(|_, host| host.name == "c"), &[]);
+    run_list(&nobody, &Selection::default(), &context).await.unwrap();
+    assert!(!context.done.lock().unwrap().iter().any(|done| done.starts_with("two")));
+    let skipped = |event: &Event| matches!(event, Event::PhaseSkipped { phase, .. } if phase == "two");
+    assert!(heard.0.lock().unwrap().iter().any(skipped));
+    let only_b = with(Applies::Hosts(|_, host| host.name == "b"), &["one"]);
+    let only = Selection { only: ["two".to_string()].into(), ..Selection::default() };
+    let report = run_list(&only_b, &only, &context).await.unwrap_err();
+    assert_eq!((report.code.as_str(), report.exit), ("phase-needed", Exit::Usage));
+    assert_eq!(report.message, "the phase `two` needs `one`, which would be left out");
+    let skip = Selection { skip: ["two".to_string()].into(), ..Selection::default() };
+    run_list(&only_b, &skip, &context).await.unwrap();
+    run_list(&only_b, &Selection::default(), &context).await.unwrap();
+    assert!(context.done.lock().unwrap().contains(&"two b".to_string()));
 }
 
 #[test]
@@ -129,17 +187,19 @@ async fn a_phase_that_takes_long_says_what_is_waited_for() {
         name: "slow",
         title: "Be slow",
         help: "",
-        run_if: |_: &Slow| true,
-        run: |slow| Box::pin(slow.work()),
+        applies: Applies::ALWAYS,
+        needs: &[],
+        run: |slow: &Slow| Box::pin(slow.work()),
         on_failure: OnFailure::Stop,
     };
-    let slow = Slow { run, heard };
+    let slow = Slow { config: config(), run, heard };
     let (phases, all) = ([phase], Selection::default());
-    let told = run_list(&phases, &all, &slow.run, &slow);
+    let told = run_list(&phases, &all, &slow);
     tokio::time::timeout(std::time::Duration::from_secs(60), told).await.expect("it is told").unwrap();
 }
 
 struct Slow {
+    config: Config,
     run: Run,
     heard: Arc<Heard>,
 }

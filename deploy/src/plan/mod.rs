@@ -9,21 +9,27 @@ mod pick;
 mod programs;
 pub mod reference;
 pub(crate) mod shared;
-mod steps;
 mod wanted;
 
 pub use eggo_bundles::index::PackageFormat;
 pub use error::{Missing, PlanError};
-pub use steps::Step;
 pub use wanted::Wanted;
 
-use crate::config::{Config, Hook};
+use crate::config::{Config, Hook, Host, Schedule};
+use crate::facts::Facts;
+use crate::packages::{self, Changes};
 use catalogue::Catalogue;
 use eggo_bundles::{Arch, Digest, Image, Index, Item, Kind, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// The name of a phase.
+pub type Step = String;
+
+/// The phases that a node goes through, in order; the lists of phases are the operations' business.
+pub type Steps<'a> = &'a dyn Fn(&Config, &Host, &NodePlan) -> Vec<Step>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -52,6 +58,9 @@ pub struct NodePlan {
     /// The images that its image items make up, sorted by name.
     #[serde(with = "shared")]
     pub images: Vec<Arc<Image>>,
+    /// What becomes of its packages; nothing where it gets none, or where nobody knows what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<Changes>,
     /// Packages that come from the node's own repositories.
     pub repo_packages: Vec<String>,
     pub hooks: Vec<Hook>,
@@ -63,14 +72,16 @@ pub struct NodePlan {
 
 /// What is known of a node before the plan is made.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct Known<'a> {
     /// Which packages it can install.
     pub packages: Option<PackageFormat>,
     /// Content that lies in its store already.
     pub content: HashSet<Digest>,
+    /// What it has.
+    pub facts: Option<&'a Facts>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Let `type: repo` items come from the node's own repositories.
     pub node_repos: bool,
@@ -81,8 +92,9 @@ pub struct Options {
 pub fn plan(
     config: &Config,
     index: &Index,
-    known: &BTreeMap<String, Known>,
+    known: &BTreeMap<String, Known<'_>>,
     options: Options,
+    steps: Steps<'_>,
 ) -> Result<Plan, PlanError> {
     let archs: Vec<Arch> = config.archs().into_iter().filter(|arch| !index.archs.contains(arch)).collect();
     if let Some(arch) = archs.first() {
@@ -97,7 +109,9 @@ pub fn plan(
     for host in &config.hosts {
         let known = known_of(&host.name);
         let picked = pick::pick(config, host, &catalogue, known, &mut missing)?;
-        nodes.push(NodePlan::new(config, host, picked, known));
+        let mut node = NodePlan::new(config, host, picked, known);
+        node.steps = steps(config, host, &node);
+        nodes.push(node);
     }
     missing.into_result()?;
     refuse_repos(config, options)?;
@@ -120,7 +134,7 @@ impl Plan {
 }
 
 impl NodePlan {
-    fn new(config: &Config, host: &crate::config::Host, picked: pick::Picked, known: &Known) -> Self {
+    fn new(config: &Config, host: &Host, picked: pick::Picked, known: &Known<'_>) -> Self {
         let mut seen = HashSet::new();
         let distinct = picked.items.iter().filter(|wanted| seen.insert(wanted.item.sha256));
         let sizes: Vec<(Digest, u64)> =
@@ -135,18 +149,35 @@ impl NodePlan {
             bytes_to_send: absent.map(|(_, size)| size).sum(),
             items: picked.items,
             images: picked.images,
+            packages: None,
             repo_packages: picked.repo_packages,
             hooks: config.hooks.iter().filter(|hook| host.has(hook.role)).cloned().collect(),
             steps: Vec::new(),
             expects: Vec::new(),
         };
-        node.steps = steps::steps(config, host, &node);
+        // Where it cannot be decided, a check says why.
+        node.packages = known
+            .facts
+            .filter(|_| node.has_packages())
+            .and_then(|facts| packages::changes(facts, &node.package_items()).ok());
         node.expects = programs::not_brought(config, host, &node);
         node
     }
 
     pub fn has(&self, role: Role) -> bool {
         self.roles.contains(&role)
+    }
+
+    pub fn has_packages(&self) -> bool {
+        self.of_kind(Kind::Pkg).next().is_some()
+    }
+
+    pub fn package_items(&self) -> Vec<Arc<Item>> {
+        self.of_kind(Kind::Pkg).map(|wanted| wanted.item.clone()).collect()
+    }
+
+    pub fn has_hook(&self, schedule: Schedule) -> bool {
+        self.hooks.iter().any(|hook| hook.schedule == schedule)
     }
 
     /// The image archives of eggo's tarballs, whose content no index lists.
@@ -178,7 +209,7 @@ fn refuse_repos(config: &Config, options: Options) -> Result<(), PlanError> {
 fn refuse_what_only_the_parent_has<'a>(
     index: &Index,
     nodes: &[NodePlan],
-    known_of: impl Fn(&str) -> &'a Known,
+    known_of: impl Fn(&str) -> &'a Known<'a>,
 ) -> Result<(), PlanError> {
     let Some(parent) = index.parent else { return Ok(()) };
     let mut items = BTreeSet::new();

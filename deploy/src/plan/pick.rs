@@ -22,7 +22,7 @@ pub fn pick(
     config: &Config,
     host: &Host,
     catalogue: &Catalogue,
-    known: &Known,
+    known: &Known<'_>,
     lacks: &mut Lacks,
 ) -> Result<Picked, PlanError> {
     let mut picker = Picker {

@@ -86,13 +86,17 @@ fn full() -> Index {
     index
 }
 
+/// As an install plans.
+fn plan(config: &Config, index: &Index, known: &BTreeMap<String, Known<'_>>) -> Result<Plan, PlanError> {
+    crate::operation::plan(config, index, known, &crate::operation::Options::default())
+}
+
 fn made(config: &Config, index: &Index) -> Plan {
-    plan(config, index, &BTreeMap::new(), Options::default())
-        .unwrap_or_else(|error| panic!("{}", Report::from(error)))
+    plan(config, index, &BTreeMap::new()).unwrap_or_else(|error| panic!("{}", Report::from(error)))
 }
 
 fn refused(config: &Config, index: &Index) -> String {
-    Report::from(plan(config, index, &BTreeMap::new(), Options::default()).unwrap_err()).to_string()
+    Report::from(plan(config, index, &BTreeMap::new()).unwrap_err()).to_string()
 }
 
 fn names(node: &NodePlan, kind: Kind) -> Vec<&str> {
@@ -248,10 +252,10 @@ fn facts_choose_the_package_format_and_what_is_still_to_send() {
         Item { sha256: Digest::of(path.as_bytes()), path, ..item }
     }));
     let there = index.items.iter().find(|item| item.path == "arm64/bin/kubelet").unwrap();
-    let known = Known { packages: Some(PackageFormat::Rpm), content: [there.sha256].into() };
+    let known = Known { packages: Some(PackageFormat::Rpm), content: [there.sha256].into(), facts: None };
     let size = there.size;
     let facts = [("w".to_string(), known)].into();
-    let plan = plan(&config(LISTS), &index, &facts, Options::default()).unwrap();
+    let plan = plan(&config(LISTS), &index, &facts).unwrap();
     let worker = plan.node("w").unwrap();
     assert!(worker.of_kind(Kind::Pkg).all(|wanted| wanted.item.path.ends_with(".rpm")));
     assert_eq!(names(worker, Kind::Pkg).len(), 3);
@@ -311,15 +315,15 @@ fn a_delta_alone_will_do_where_nodes_have_the_rest() {
 
     // What is read on this machine must be at hand here: of all the rest, the manifest alone is missing.
     let content = whole.items.iter().filter(|item| !new(item)).map(|item| item.sha256).collect();
-    let known = Known { packages: None, content };
+    let known = Known { content, ..Known::default() };
     let known: BTreeMap<String, Known> = ["m", "w"].map(|name| (name.to_string(), known.clone())).into();
-    let error = plan(&config, &delta, &known, Options::default()).unwrap_err();
+    let error = plan(&config, &delta, &known).unwrap_err();
     let items = vec!["amd64/addons/calico.yaml".to_string()];
     assert_eq!(error, PlanError::OnlyInParent { parent, items });
     let manifests = delta.items.iter().filter(|item| item.kind == Kind::Addon).map(|item| item.sha256);
     delta.carried.extend(manifests);
     delta.carried.sort();
-    let made = plan(&config, &delta, &known, Options::default()).unwrap();
+    let made = plan(&config, &delta, &known).unwrap();
     let kubelet = whole.items.iter().find(new).unwrap().size;
     assert_eq!(made.node("w").unwrap().bytes_to_send, kubelet);
 }

@@ -59,6 +59,7 @@ impl Nodes {
             bytes_to_send: 0,
             items: Vec::new(),
             images: Vec::new(),
+            packages: None,
             repo_packages: Vec::new(),
             hooks: Vec::new(),
             steps: Vec::new(),

@@ -1,13 +1,14 @@
 //! Operations on simulated nodes: stopped at any moment, two at once, on several threads.
 
 mod node;
+mod prepared;
 
 use eggo_deploy::events::{Event, Silent, Sink};
 use eggo_deploy::journal::Journal;
 use eggo_deploy::operation::{self, Installed};
 use eggo_deploy::stop::Stop;
 use eggo_errors::{Exit, Report};
-use node::{Site, State, Yes};
+use node::{Site, State};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 async fn install(site: &Site, folder: &Path, stop: Stop) -> Result<Installed, Report> {
-    operation::install(site.request(folder, Arc::new(Silent), stop), &Yes).await
+    operation::prepare(site.request(folder, Arc::new(Silent), stop)).await?.run().await
 }
 
 /// What the journal says at the end, apart from times and marks.
@@ -113,7 +114,7 @@ async fn two_clusters_are_installed_at_once_in_one_process() {
     for site in &sites {
         let request = site.request(folder.path(), watch.clone(), Stop::default());
         // Spawned: so the whole of an install can move between threads.
-        tasks.push(tokio::spawn(async move { operation::install(request, &Yes).await }));
+        tasks.push(tokio::spawn(async move { operation::prepare(request).await?.run().await }));
     }
     for (task, site) in tasks.into_iter().zip(&sites) {
         let installed = task.await.unwrap().unwrap();
@@ -125,8 +126,10 @@ async fn two_clusters_are_installed_at_once_in_one_process() {
     assert_eq!(*watch.clusters.lock().unwrap(), ["one", "two"].map(String::from).into());
     // The same cluster twice is refused, and the first is not disturbed.
     let site = &sites[0];
-    let requests = [0, 1].map(|_| site.request(folder.path(), Arc::new(Silent), Stop::default()));
-    let both = futures::future::join_all(requests.map(|request| operation::install(request, &Yes))).await;
+    let both = [0, 1].map(|_| async {
+        operation::prepare(site.request(folder.path(), Arc::new(Silent), Stop::default())).await?.run().await
+    });
+    let both = futures::future::join_all(both).await;
     let busy =
         both.iter().filter(|result| matches!(result, Err(report) if report.code.as_str() == "journal-busy"));
     assert_eq!((busy.count(), both.iter().filter(|result| result.is_ok()).count()), (1, 1));

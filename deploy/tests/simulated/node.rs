@@ -6,17 +6,16 @@ use eggo_bundles::{Arch, Digest, Index, Item, Kind, Role};
 use eggo_deploy::config::{self, Config};
 use eggo_deploy::distribute::Source;
 use eggo_deploy::events::Sink;
-use eggo_deploy::operation::{Access, Confirm, InstallRequest, Options};
+use eggo_deploy::operation::{Access, InstallRequest, Options};
 use eggo_deploy::phases::Selection;
-use eggo_deploy::plan::Plan;
-use eggo_deploy::preflight::{Check, Verdict};
+use eggo_deploy::preflight::Check;
 use eggo_deploy::remote::{Command, Host, Output, RemoteError, Stdin};
 use eggo_deploy::stop::Stop;
 use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,6 +28,8 @@ pub struct Node {
     state: Mutex<State>,
     /// Commands that it was given.
     asked: AtomicUsize,
+    /// Something that a check finds, and that differs from day to day.
+    pub swap: AtomicBool,
 }
 
 /// What is on the node.
@@ -44,7 +45,13 @@ pub struct State {
 
 impl Node {
     pub fn new(name: impl Into<String>, pause: Duration) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), pause, state: Mutex::default(), asked: AtomicUsize::new(0) })
+        Arc::new(Self {
+            name: name.into(),
+            pause,
+            state: Mutex::default(),
+            asked: AtomicUsize::new(0),
+            swap: AtomicBool::new(false),
+        })
     }
 
     /// Without its mark, which is random.
@@ -62,11 +69,14 @@ impl Node {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         format!(
             "@@ clock\n{now}\n@@ uname\nLinux\n{}\n6.1.0\nx86_64\n@@ os\nID=debian\nVERSION_ID=\"12\"\n@@ init\nsystemd\n@@ cpus\n4\n\
-             @@ memory\nMemTotal: 8035220\nMemAvailable: 7800000\nSwapTotal: 0\n@@ disks\n\
+             @@ memory\nMemTotal: 8035220\nMemAvailable: 7800000\nSwapTotal: {}\n@@ disks\n\
              Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda1 90000000 1000000 80000000 2% /\n\
              @@ mounts\n/dev/vda1 / ext4 rw,relatime 0 0\n@@ cgroup\nv2\ncpu memory pids\n@@ packages\ndpkg\n\
              ii \tlibc6\t2.36-9\tamd64\n@@ store\n{list}@@ mark\n{}\n@@ cluster\n{}\n@@ end\n",
-            self.name, state.mark, state.cluster
+            self.name,
+            if self.swap.load(Ordering::Relaxed) { 1_000_000 } else { 0 },
+            state.mark,
+            state.cluster
         )
     }
 
@@ -75,13 +85,13 @@ impl Node {
             "look at the node" => return self.facts(),
             "receive content" | "reach the other nodes" | "look at installed files" => {}
             "claim the node" => {
-                let word = |before: &str| {
-                    let (text, _) = command.script.rsplit_once(before)?;
-                    text.split_whitespace().last().map(str::to_string)
+                let word = |name: &str| {
+                    let value = command.script.lines().find_map(|line| line.strip_prefix(name));
+                    value.map(|value| value.trim_matches('\'').to_string()).expect("a claim sets it")
                 };
                 let mut state = self.state.lock().unwrap();
-                state.mark = word(" > mark.new").unwrap_or_default();
-                state.cluster = word(" > cluster.new").unwrap_or_default();
+                state.mark = word("MARK=");
+                state.cluster = word("CLUSTER=");
             }
             title => {
                 let how = Digest::of(&[command.script.as_bytes(), stdin].concat());
@@ -234,17 +244,9 @@ impl Site {
                 selection: Selection { only: PHASES.map(String::from).into(), ..Selection::default() },
                 ..Options::default()
             },
+            rolling: Default::default(),
             events,
             stop,
         }
-    }
-}
-
-/// Agrees to everything.
-pub struct Yes;
-
-impl Confirm for Yes {
-    fn confirm(&self, _plan: &Plan, _verdict: &Verdict) -> bool {
-        true
     }
 }

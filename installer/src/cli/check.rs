@@ -1,6 +1,7 @@
 //! `eggo-install check`
 
-use super::{Format, Global, install, output, runtime};
+use super::plan::GoalArgs;
+use super::{Format, Global, install, output, runtime, view};
 use eggo_deploy::operation;
 use eggo_deploy::preflight::{Check, Verdict};
 use eggo_terminal::{Report, Table};
@@ -15,6 +16,9 @@ pub struct Args {
     list: bool,
 
     #[command(flatten)]
+    goal: GoalArgs,
+
+    #[command(flatten)]
     target: install::TargetArgs,
 }
 
@@ -26,21 +30,24 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         });
         return output::text_out(&table.to_string());
     }
-    let (request, _) = install::request(args.target, global)?;
-    let verdict = runtime()?.block_on(operation::check(request))?;
+    let (mut request, _) = install::request(args.target, global)?;
+    request.options.goal = args.goal.goal();
+    request.events = view::quiet();
+    let ready = runtime()?.block_on(operation::prepare(request))?;
+    let verdict = &ready.prepared().verdict;
     match global.format {
-        Format::Json => output::json(&verdict)?,
+        Format::Json => output::json(verdict)?,
         Format::Table if verdict.findings.is_empty() => {
             output::text_out(&format!("all {} nodes are fit\n", verdict.nodes))?;
         }
-        Format::Table => output::text_out(&table(&verdict).to_string())?,
+        Format::Table => output::text_out(&table(verdict).to_string())?,
     }
     // The table has said what is wrong with which node.
     verdict.decide().map_err(|unfit| Report { notes: Vec::new(), ..unfit.into() })
 }
 
 /// One line per finding, errors first.
-fn table(verdict: &Verdict) -> Table {
+pub fn table(verdict: &Verdict) -> Table {
     let mut table = Table::new(["NODE", "CHECK", "LEVEL", "FOUND"]);
     for finding in &verdict.findings {
         table.row([&finding.node, finding.check.as_str(), finding.level.as_str(), &finding.message]);

@@ -5,14 +5,17 @@ use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
 use super::state::StateArgs;
 use super::{Format, Global, output, plan as plan_view, stop, view};
-use eggo_deploy::operation::{self, Confirm, InstallRequest, Installed, Options};
-use eggo_deploy::phases::Selection;
-use eggo_deploy::plan::{self, Plan};
-use eggo_deploy::preflight::{self, Verdict};
+use eggo_bundles::Digest;
+use eggo_deploy::cluster::upgrade;
+use eggo_deploy::operation::{self, Goal, InstallRequest, Installed, Options};
+use eggo_deploy::phases::{self, Phase, Selection};
+use eggo_deploy::plan;
+use eggo_deploy::preflight;
 use eggo_deploy::state::{Folder, Name};
 use eggo_deploy::stop::Stop;
 use eggo_terminal::{Count, Report};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Install a bundle: the same as `eggo-install BUNDLE`.
 ///
@@ -23,18 +26,47 @@ use std::sync::Arc;
 #[group(skip)]
 pub struct Args {
     #[command(flatten)]
-    pub consent: ConsentArgs,
+    pub consent: PlanConsentArgs,
 
-    /// Phases to leave out, by name
-    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
-    pub skip: Vec<String>,
-
-    /// The only phases to run, by name
-    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
-    pub only: Vec<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
 
     #[command(flatten)]
     pub target: TargetArgs,
+}
+
+/// The phases are listed at the end of each command's help.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub struct SelectionArgs {
+    /// Phases to leave out, by name
+    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
+    skip: Vec<String>,
+
+    /// The only phases to run, by name
+    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+impl SelectionArgs {
+    pub fn checked<C>(self, phases: &[Phase<C>]) -> Result<Selection, Report> {
+        let (skip, only) = (self.skip.into_iter().collect(), self.only.into_iter().collect());
+        let selection = Selection { skip, only };
+        selection.check(phases)?;
+        Ok(selection)
+    }
+}
+
+/// The end of a command's help: its examples, and the phases of its operation.
+pub fn long_help<C>(examples: &str, phases: &[Phase<C>]) -> String {
+    format!("{examples}\n\n{}", phases_help(phases))
+}
+
+pub fn phases_help<C>(phases: &[Phase<C>]) -> String {
+    let names = phases::described(phases);
+    let width = names.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let lines = names.iter().map(|(name, help)| format!("\n  {name:width$}  {help}"));
+    format!("Phases, in order, for --skip and --only:{}", lines.collect::<String>())
 }
 
 /// What goes where, shared by the commands that bring content to nodes or look whether they would take it.
@@ -70,18 +102,15 @@ pub struct ConsentArgs {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    carry_out(args, false, global)
+    carry_out(args, Goal::Install, global)
 }
 
-/// Installs, or joins to a cluster that is there, and says what came of it.
-pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Report> {
-    let confirm = Ask { yes: args.consent.yes, format: global.format };
+/// Installs, or joins to a cluster that exists, and says what came of it.
+pub fn carry_out(args: Args, goal: Goal, global: &Global) -> Result<(), Report> {
+    let selection = args.selection.checked(&operation::phases())?;
     let (mut request, state) = request(args.target, global)?;
-    let (skip, only) = (args.skip.into_iter().collect(), args.only.into_iter().collect());
-    request.options.selection = Selection { skip, only };
-    request.options.joining = joining;
-    can_ask(confirm.yes, "this changes nodes")?;
-    let installed = stop::carry_out(&request.stop.clone(), operation::install(request, &confirm))?;
+    (request.options.goal, request.options.selection) = (goal, selection);
+    let installed = args.consent.carry_out(request, "this changes nodes", "install this?", global)?;
     match global.format {
         // The last event has said it.
         Format::Json => Ok(()),
@@ -100,10 +129,48 @@ pub fn carry_out(args: Args, joining: bool, global: &Global) -> Result<(), Repor
     }
 }
 
+impl PlanConsentArgs {
+    /// Prepares, shows the plan, asks where nobody has agreed yet, and does it.
+    pub fn carry_out(
+        self,
+        request: InstallRequest,
+        what: &str,
+        question: &str,
+        global: &Global,
+    ) -> Result<Installed, Report> {
+        can_ask(self.consent.yes || self.approve.is_some(), what)?;
+        let question = format!("\n{question} [y/N] ");
+        stop::carry_out(&request.stop.clone(), async {
+            let ready = operation::prepare(request).await?.fit()?;
+            if global.format == Format::Table {
+                output::say(plan_view::render(ready.prepared()).trim_end());
+            }
+            let agreed = match self.approve {
+                Some(digest) => return ready.approved(digest).await?.run().await,
+                // The connections go on meanwhile.
+                None => self.consent.yes || spawn_blocking(move || yes(&question)).await.unwrap_or(false),
+            };
+            if agreed { ready.run().await } else { Err(ready.decline()) }
+        })
+    }
+}
+
 /// What an install or an upgrade came to.
 pub fn done(installed: &Installed) -> String {
     let Installed { changed, nodes } = *installed;
     format!("done: {} on {}", Count(changed, "change", "changes"), Count(nodes, "node", "nodes"))
+}
+
+/// Consent to a plan that can be looked at before.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub struct PlanConsentArgs {
+    #[command(flatten)]
+    pub consent: ConsentArgs,
+
+    /// Go on without asking if the plan still has this digest, which `plan` prints
+    #[arg(long, value_name = "DIGEST", conflicts_with = "yes")]
+    pub approve: Option<Digest>,
 }
 
 /// Opens and verifies the content before anything else, then the config, then the way onto the nodes.
@@ -128,23 +195,9 @@ pub fn request(args: TargetArgs, global: &Global) -> Result<(InstallRequest, std
         source: Arc::new(content),
         state: state.clone(),
         options,
+        rolling: upgrade::Options::default(),
         events: view::sink(global.format),
         stop: Stop::default(),
     };
     Ok((request, state))
-}
-
-/// Shows the plan, and asks where a person can answer.
-pub struct Ask {
-    pub yes: bool,
-    pub format: Format,
-}
-
-impl Confirm for Ask {
-    fn confirm(&self, plan: &Plan, _verdict: &Verdict) -> bool {
-        if self.format == Format::Table {
-            output::say(plan_view::render(plan).trim_end());
-        }
-        self.yes || yes("\ninstall this? [y/N] ")
-    }
 }

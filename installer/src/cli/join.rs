@@ -1,15 +1,19 @@
 //! `eggo-install join`
 
+use super::install::long_help;
 use super::{Global, install, output};
+use eggo_deploy::operation::{self, Goal};
 use eggo_deploy::state;
 use eggo_terminal::Report;
+
+const EXAMPLE: &str = "Example:\n  eggo-install join bundle.tar.gz -f deploy.yaml";
 
 /// Join the nodes that deploy.yaml has and the cluster has not.
 ///
 /// Add them to deploy.yaml and name the bundle that the cluster was installed from or last upgraded to.
 /// What is there already stays as it is.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  eggo-install join bundle.tar.gz -f deploy.yaml")]
+#[command(after_help = EXAMPLE, after_long_help = long_help(EXAMPLE, &operation::phases()))]
 pub struct Args {
     #[command(flatten)]
     install: install::Args,
@@ -28,5 +32,5 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         [] => output::say("deploy.yaml has no new node; unfinished ones are finished"),
         names => output::say(format_args!("joining {}", names.join(", "))),
     }
-    install::carry_out(args.install, true, global)
+    install::carry_out(args.install, Goal::Join, global)
 }

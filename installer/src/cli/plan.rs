@@ -1,60 +1,149 @@
 //! `eggo-install plan`
 
-use super::access::AccessArgs;
-use super::bundle::ContentArgs;
-use super::input::ConfigArgs;
-use super::{Format, Global, output, runtime, view};
+use super::install::{SelectionArgs, TargetArgs};
+use super::{Format, Global, check, install, output, runtime, view};
 use eggo_bundles::Kind;
-use eggo_deploy::operation;
-use eggo_deploy::plan::{self, NodePlan, Options, Plan};
+use eggo_deploy::operation::{self, Goal, Options, Prepared};
+use eggo_deploy::packages::Versions;
+use eggo_deploy::plan::{self, NodePlan, Plan};
 use eggo_terminal::{Count, Report, Size, Table};
 use std::collections::BTreeMap;
 
-/// Show what each node would get and do; touches nothing.
+/// Show what each node would get and do; changes nothing.
+///
+/// Says for each node which packages would be installed, upgraded and kept, what the checks found, and the
+/// digest of the plan: `eggo-install BUNDLE --approve DIGEST` goes on without asking, now or later, as long as
+/// the plan is the same. Give both commands the same options.
 ///
 /// With --no-connect it plans from deploy.yaml and the bundle alone, as a rehearsal outside of
 /// the gap: whatever deploy.yaml names and the bundle lacks is listed for every arch.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  eggo-install plan bundle.tar.gz -f deploy.yaml --no-connect --format json"
-)]
+#[command(after_help = "Examples:\n  eggo-install plan bundle.tar.gz -f deploy.yaml\n  \
+    eggo-install plan new.tar.gz -f deploy.yaml --for upgrade\n  \
+    eggo-install plan bundle.tar.gz -f deploy.yaml --no-connect --format json")]
 pub struct Args {
-    #[command(flatten)]
-    content: ContentArgs,
-
-    #[command(flatten)]
-    config: ConfigArgs,
-
     /// Do not ask the nodes what they are and have already
     #[arg(long)]
     no_connect: bool,
 
-    /// Let `type: repo` items come from the nodes' own repositories
-    #[arg(long)]
-    node_repos: bool,
+    #[command(flatten)]
+    goal: GoalArgs,
 
     #[command(flatten)]
-    access: AccessArgs,
+    selection: SelectionArgs,
+
+    #[command(flatten)]
+    target: TargetArgs,
 }
 
-pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let config = args.config.load()?.config;
-    let content = args.content.open(&config)?;
-    let options = Options { node_repos: args.node_repos };
-    let plan = if args.no_connect {
-        plan::plan(&config, content.index(), &BTreeMap::new(), options)?
-    } else {
-        let access = args.access.access(&config)?;
-        let surveyed = runtime()?.block_on(operation::survey(&config.hosts, &access, &view::quiet()))?;
-        operation::plan_for(&config, content.index(), &surveyed, options)?
-    };
-    match global.format {
-        Format::Json => output::json(&plan),
-        Format::Table => output::text_out(&render(&plan)),
+#[derive(Debug, Clone, clap::Args)]
+pub struct GoalArgs {
+    /// The command that the bundle is meant for
+    #[arg(long = "for", value_name = "COMMAND", value_enum, default_value_t)]
+    command: Command,
+}
+
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum Command {
+    #[default]
+    Install,
+    Join,
+    Upgrade,
+}
+
+impl GoalArgs {
+    pub fn goal(&self) -> Goal {
+        match self.command {
+            Command::Install => Goal::Install,
+            Command::Join => Goal::Join,
+            Command::Upgrade => Goal::Upgrade,
+        }
     }
 }
 
-pub fn render(plan: &Plan) -> String {
+pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let goal = args.goal.goal();
+    let selection = match goal {
+        Goal::Install | Goal::Join => args.selection.checked(&operation::phases())?,
+        Goal::Upgrade => args.selection.checked(&operation::upgrade_phases())?,
+    };
+    if args.no_connect {
+        let config = args.target.config.load()?.config;
+        let content = args.target.content.open(&config)?;
+        let plan = plan::Options { node_repos: args.target.node_repos };
+        let options = Options { goal, selection, plan, ..Options::default() };
+        let plan = operation::plan(&config, content.index(), &BTreeMap::new(), &options)?;
+        return match global.format {
+            Format::Json => output::json(&plan),
+            Format::Table => output::text_out(&render_plan(&plan)),
+        };
+    }
+    let (mut request, _) = install::request(args.target, global)?;
+    (request.options.goal, request.options.selection) = (goal, selection);
+    request.events = view::quiet();
+    let ready = runtime()?.block_on(operation::prepare(request))?;
+    let prepared = ready.prepared();
+    if global.format == Format::Json {
+        return output::json(prepared);
+    }
+    let mut text = render(prepared);
+    if !prepared.verdict.findings.is_empty() {
+        text.push_str(&format!("\n{}", check::table(&prepared.verdict)));
+    }
+    match prepared.verdict.errors() {
+        0 => text.push_str(&format!("\nplan {}\n", prepared.digest)),
+        n => text.push_str(&format!("\nnot possible before {} fixed\n", Count(n, "error is", "errors are"))),
+    }
+    output::text_out(&text)
+}
+
+/// The plan, and what becomes of each node's packages.
+pub fn render(prepared: &Prepared) -> String {
+    let mut text = render_plan(&prepared.plan);
+    let mut alike: Vec<(String, Vec<&str>)> = Vec::new();
+    for node in &prepared.plan.nodes {
+        let Some(lines) = packages(node) else { continue };
+        match alike.iter_mut().find(|(known, _)| *known == lines) {
+            Some((_, nodes)) => nodes.push(&node.name),
+            None => alike.push((lines, vec![&node.name])),
+        }
+    }
+    if !alike.is_empty() {
+        text.push_str("\npackages:\n");
+    }
+    for (lines, nodes) in alike {
+        text.push_str(&format!("{}\n{lines}", nodes.join(", ")));
+    }
+    if let Some(upgrade) = &prepared.upgrade {
+        text.push_str(&format!("\nKubernetes {}:\n", upgrade.to));
+        for change in upgrade.masters.iter().chain(&upgrade.workers) {
+            text.push_str(&format!("{}: {} → {}\n", change.node, change.from, upgrade.to));
+        }
+    }
+    text
+}
+
+fn packages(node: &NodePlan) -> Option<String> {
+    let changes = node.packages.as_ref()?;
+    let bundled = |one: &Versions| format!("{} {}", one.name, one.bundled);
+    let installed = |one: &Versions| one.installed.clone().unwrap_or_default();
+    let lists = [
+        ("install", changes.new.iter().map(bundled).collect::<Vec<_>>()),
+        (
+            "upgrade",
+            changes
+                .upgraded
+                .iter()
+                .map(|one| format!("{} {} → {}", one.name, installed(one), one.bundled))
+                .collect(),
+        ),
+        ("keep", changes.kept.iter().map(|one| format!("{} {}", one.name, installed(one))).collect()),
+    ];
+    let filled = lists.into_iter().filter(|(_, list)| !list.is_empty());
+    Some(filled.map(|(what, list)| format!("  {what}: {}\n", list.join(", "))).collect())
+}
+
+fn render_plan(plan: &Plan) -> String {
     let mut table = Table::new(["NODE", "ADDRESS", "ARCH", "ROLES", "PACKAGES", "FILES", "IMAGES", "BYTES"])
         .right(&[4, 5, 6, 7]);
     for node in &plan.nodes {

@@ -1,13 +1,14 @@
 //! `eggo-install upgrade`
 
-use super::access::can_ask;
-use super::{Format, Global, install, output, stop};
+use super::install::long_help;
+use super::{Format, Global, install, output};
 use eggo_deploy::cluster::upgrade::Options;
-use eggo_deploy::operation;
+use eggo_deploy::operation::{self, Goal};
 use eggo_terminal::Report;
 
-/// The phases of an upgrade that nothing else rests on.
-const SKIPPABLE: [&str; 4] = ["simulate", "dns", "addons", "prune"];
+const EXAMPLES: &str = "Examples:\n  eggo-install upgrade new.tar.gz -f deploy.yaml\n  \
+    eggo-install upgrade delta.tar.gz --base old.tar.gz -f deploy.yaml --batch 3\n  \
+    eggo-install upgrade new.tar.gz -f deploy.yaml --only distribute";
 
 /// Bring a running cluster to the version that a newer bundle carries.
 ///
@@ -16,31 +17,28 @@ const SKIPPABLE: [&str; 4] = ["simulate", "dns", "addons", "prune"];
 /// does not come back gets its former programs again, if they were binaries of a bundle. Those of
 /// packages have no way back, nor has an etcd that came up.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  eggo-install upgrade new.tar.gz -f deploy.yaml\n  \
-    eggo-install upgrade delta.tar.gz --base old.tar.gz -f deploy.yaml --batch 3")]
+#[command(after_help = EXAMPLES, after_long_help = long_help(EXAMPLES, &operation::upgrade_phases()))]
 pub struct Args {
     /// How many workers are drained at the same time
     #[arg(long, value_name = "N", default_value_t = Options::default().batch)]
     batch: usize,
 
-    /// What to leave as it is, by the name of its phase: simulate, dns, addons, prune
-    #[arg(long, value_name = "PHASE,…", value_delimiter = ',', value_parser = SKIPPABLE)]
-    skip: Vec<String>,
+    #[command(flatten)]
+    selection: install::SelectionArgs,
 
     #[command(flatten)]
-    consent: install::ConsentArgs,
+    consent: install::PlanConsentArgs,
 
     #[command(flatten)]
     target: install::TargetArgs,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
-    let confirm = install::Ask { yes: args.consent.yes, format: global.format };
+    let selection = args.selection.checked(&operation::upgrade_phases())?;
     let (mut request, _) = install::request(args.target, global)?;
-    request.options.selection.skip = args.skip.into_iter().collect();
-    can_ask(confirm.yes, "this drains nodes")?;
-    let rolling = Options { batch: args.batch, ..Options::default() };
-    let done = stop::carry_out(&request.stop.clone(), operation::upgrade(request, rolling, &confirm))?;
+    (request.options.goal, request.options.selection) = (Goal::Upgrade, selection);
+    request.rolling = Options { batch: args.batch, ..Options::default() };
+    let done = args.consent.carry_out(request, "this drains nodes", "upgrade to this?", global)?;
     match global.format {
         // The last event has said it.
         Format::Json => Ok(()),

@@ -5,7 +5,7 @@ use crate::cluster::context::{Node, require};
 use crate::cluster::files::{control_plane as files, rights, unit};
 use crate::cluster::flags::{Scope, api_url};
 use crate::cluster::service::{Service, make_folder};
-use crate::cluster::{Cluster, paths};
+use crate::cluster::{Cluster, ClusterView, paths};
 use crate::components;
 use crate::config::Component;
 use crate::events::Event;
@@ -98,6 +98,17 @@ pub fn listens_on(ip: IpAddr, port: u16) -> Script {
 
 /// What a component says its version is; one that is not known here is run all the same.
 pub async fn kubernetes_version(cluster: &Cluster, node: &Node, program: &str) -> Result<Version, Report> {
+    let version = known_version(cluster, node, program).await?;
+    if version.minor > NEWEST {
+        let text =
+            format!("{program} {version} is newer than 1.{NEWEST}, the newest whose flags are known here");
+        cluster.run.event(Event::warning(Some(&node.host.name), text));
+    }
+    Ok(version)
+}
+
+/// The same for those who only look.
+pub async fn known_version(cluster: &ClusterView, node: &Node, program: &str) -> Result<Version, Report> {
     let facts = node.facts(&cluster.config).await?;
     let name = &node.host.name;
     let version = facts.version(program).ok_or_else(|| {
@@ -108,11 +119,6 @@ pub async fn kubernetes_version(cluster: &Cluster, node: &Node, program: &str) -
         return Err(Report::new(format!(
             "{name}: {program} {version} is older than 1.{OLDEST}, the oldest supported"
         )));
-    }
-    if version.minor > NEWEST {
-        let text =
-            format!("{program} {version} is newer than 1.{NEWEST}, the newest whose flags are known here");
-        cluster.run.event(Event::warning(Some(name), text));
     }
     Ok(version)
 }

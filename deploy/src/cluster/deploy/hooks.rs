@@ -7,10 +7,6 @@ use crate::hooks::Hooks;
 use crate::phases::PhaseError;
 use eggo_errors::Report;
 
-pub fn any(cluster: &Cluster, schedule: Schedule) -> bool {
-    cluster.config.hooks.iter().any(|hook| hook.schedule == schedule)
-}
-
 /// Runs the hooks of a schedule.
 pub async fn run(cluster: &Cluster, schedule: Schedule) -> Result<(), PhaseError> {
     let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator: cluster.run.command() };

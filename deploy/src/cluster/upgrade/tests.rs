@@ -162,7 +162,18 @@ async fn a_node_that_is_only_the_load_balancer_has_its_turn() {
             .on("look at the node", &format!("{UNAME}@@ programs\nnginx /usr/sbin/nginx 1\n@@ end\n")),
     );
     let cluster = cluster(folder.path(), &deploy, &[Arc::new(m), lb.clone()]);
-    run(&cluster, &Nothing, Version::new(1, 21, 0), Options::default()).await.unwrap();
+    let (before, options) = (Looks::default(), Options::default());
+    let rolling = Rolling {
+        cluster: &cluster,
+        installer: &Nothing,
+        to: Version::new(1, 21, 0),
+        options,
+        before: &before,
+    };
+    rolling.back_up().await.unwrap();
+    rolling.control_plane().await.unwrap();
+    rolling.workers().await.unwrap();
+    rolling.others().await.unwrap();
     let story = lb.story();
     let at = |title: &str| story.iter().position(|found| found == title).unwrap();
     assert!(at("look at the programs") < at("install") && at("install") < at("start nginx"), "{story:?}");

@@ -105,7 +105,7 @@ fn records() -> Vec<Record> {
     let mark = |node: &str| Record::Mark { node: node.into(), mark: "m".into() };
     let done = |node: &str, step: &str| Record::Done { node: node.into(), step: step.into(), at: now() };
     vec![
-        Record::begin("deploy", None),
+        Record::begin("deploy", None, None),
         mark("a"),
         intent("a", "node/mark", ROOT),
         done("a", "node/mark"),

@@ -1,0 +1,63 @@
+//! Whether the nodes are fit for what is asked for: one answer for everybody who asks.
+
+use super::prepare::Prepared;
+use super::request::{Goal, InstallRequest};
+use super::{Surveyed, is_this_machine, upgrade};
+use crate::events::{Event, Sink};
+use crate::journal::JournalView;
+use crate::plan::Plan;
+use crate::preflight::{self, Candidate, Circumstances, Heads, Level, Verdict};
+use crate::state;
+use crate::version::Version;
+use eggo_errors::Report;
+
+/// Every check on every node.
+pub(super) async fn judge(
+    request: &InstallRequest,
+    surveyed: &[Surveyed],
+    plan: &Plan,
+    journal: &JournalView,
+) -> Result<Verdict, Report> {
+    let InstallRequest { config, source, state, options, .. } = request;
+    let entries = journal.entries();
+    let candidates: Vec<Candidate<'_>> = surveyed
+        .iter()
+        .filter_map(|node| {
+            let name = &node.host.name;
+            let same = node.facts.mark.is_some() && journal.mark(name) == node.facts.mark;
+            Some(Candidate {
+                host: &node.host,
+                remote: node.remote.clone(),
+                facts: &node.facts,
+                plan: plan.node(name)?,
+                ours: same && entries.iter().any(|entry| entry.node == *name),
+                is_this_machine: is_this_machine(node.host.ip),
+            })
+        })
+        .collect();
+    preflight::check_archs(plan, &**source)?;
+    let heads = Heads::read(plan, &**source)?;
+    let circumstances = Circumstances { config, state, heads: &heads, kubernetes: kubernetes(request) };
+    Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)
+}
+
+/// The Kubernetes in the bundle, where a cluster exists that only an upgrade may bring to it.
+fn kubernetes(request: &InstallRequest) -> Option<Version> {
+    let carried = upgrade::version(&request.index).ok().filter(Version::is_known);
+    carried.filter(|_| request.options.goal != Goal::Upgrade && state::was_made(&request.state))
+}
+
+/// What does not stop the operation is still said.
+pub(super) fn tell(prepared: &Prepared, events: &dyn Sink) {
+    for finding in prepared.verdict.findings.iter().filter(|finding| finding.level != Level::Error) {
+        events.event(Event::warning(
+            Some(&finding.node),
+            format!("{}: {}", finding.check.as_str(), finding.message),
+        ));
+    }
+    let Some(upgrade) = &prepared.upgrade else { return };
+    let (to, changes) = (upgrade.to, upgrade.masters.iter().chain(&upgrade.workers));
+    for change in changes.filter(|change| change.from != to) {
+        events.event(Event::note(Some(&change.node), format!("{} → {to}", change.from)));
+    }
+}
