@@ -9,7 +9,6 @@ use eggo_bundle::http::{Http, Options};
 use eggo_bundle::images::{self, Reference, Registries, Wanted};
 use eggo_bundles::Arch;
 use eggo_bundles::progress::Silent;
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 
@@ -22,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for image in arguments {
         let reference: Reference = image.parse()?;
         registries.insecure.insert(reference.registry().to_string());
-        wanted.push(Wanted { reference, from: BTreeMap::new(), roles: vec![], required_by: vec![] });
+        wanted.push(Wanted::new(reference, vec![], "test".to_string()));
     }
     let (http, cache) = (Http::new(Options::default())?, Cache::open(folder.join("cache"))?);
     let tools = Tools { http: &http, cache: &cache, progress: &Silent };

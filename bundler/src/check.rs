@@ -122,7 +122,8 @@ fn check_addon<T: Readable>(
         .filter(|image| image.arch == item.arch)
         .filter_map(|image| image.name.parse().ok())
         .collect();
-    for mention in discovery.images.iter().filter(|mention| !here.contains(&mention.reference)) {
+    let wanted = discovery.images.iter().filter(|mention| mention.archs.contains(&item.arch));
+    for mention in wanted.filter(|mention| !here.contains(&mention.reference)) {
         missing(format!(
             "addon `{}` needs image `{}` ({}:{}), which is not in the bundle",
             item.name, mention.reference, item.path, mention.line
@@ -131,7 +132,8 @@ fn check_addon<T: Readable>(
     Ok(())
 }
 
-/// Things that one arch has and another lacks. Packages differ between archs by nature.
+/// Things that one arch has and another lacks. Packages differ between archs by nature, and images may be meant
+/// for one: whether an addon needs them is another finding.
 fn one_sided(index: &Index) -> Vec<Finding> {
     let mut homes: BTreeMap<(Kind, &str), BTreeSet<Arch>> = BTreeMap::new();
     let items = index.items.iter().filter(|item| !matches!(item.kind, Kind::Pkg | Kind::Image));
@@ -145,7 +147,7 @@ fn one_sided(index: &Index) -> Vec<Finding> {
     for ((kind, name), archs) in homes {
         for arch in index.archs.iter().filter(|arch| !archs.contains(arch)) {
             let severity = match kind {
-                Kind::Image | Kind::Addon => Severity::Missing,
+                Kind::Addon => Severity::Missing,
                 _ => Severity::Doubtful,
             };
             let what = format!("{kind} `{name}` is not there for {arch}");

@@ -108,12 +108,15 @@ async fn decide(
     let packages::decide::Locked { packages, baselines, repos, .. } =
         packages::lock(manifest, archs, history, tools).await?;
     let locked_files = files::lock(manifest, archs, tools).await?;
-    let (addons, mut wanted_images) = wanted::addons(manifest, tools).await?;
-    wanted_images.extend(wanted::named(manifest, archs)?);
+    let (mut addons, mut wanted_images) = wanted::addons(manifest, tools).await?;
+    let named = wanted::named(manifest, archs)?;
+    wanted::limit(&mut wanted_images, &named);
+    wanted_images.extend(named);
     let registries = wanted::registries(manifest);
     let images = images::lock(&wanted_images, archs, &registries, &manifest.resolve(""), tools)
         .await
         .map_err(|error| wanted::asked(manifest, &wanted_images, error))?;
+    wanted::settle(&mut addons, &wanted_images, &images);
     let (binaries, files) = locked_files.into_iter().partition(|file| file.kind == Kind::Bin);
     let mut lock = Lock {
         lock: lock::VERSION,

@@ -6,11 +6,11 @@ use crate::addons::{self, Discovery, Mention};
 use crate::error::Error;
 use crate::http::{self, Download};
 use crate::images::{Reference, Registries, Wanted};
-use crate::lock::LockedAddon;
+use crate::lock::{LockedAddon, LockedImage};
 use crate::manifest::{AddonImages, AddonRequest, From, Manifest};
 use crate::{Tools, files, images};
 use eggo_bundles::{Arch, Digest, Role};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -42,10 +42,41 @@ pub fn named(manifest: &Manifest, archs: &[Arch]) -> Result<Vec<Wanted>, Error> 
         let from = request.from.iter().flat_map(|template| {
             archs.iter().map(|arch| (*arch, template.expand(&request.name, &manifest.version, *arch)))
         });
-        let (from, roles) = (from.collect(), request.roles.clone());
-        Ok(Wanted { reference, from, roles, required_by: vec!["manifest".to_string()] })
+        let mut wanted = Wanted::new(reference, request.roles.clone(), "manifest".to_string());
+        wanted.from = from.collect();
+        if !request.archs.is_empty() {
+            wanted.archs = request.archs.clone();
+        }
+        Ok(wanted)
     });
     wanted.collect()
+}
+
+/// An image that the manifest names is for the archs that it says, whoever else wants it.
+pub fn limit(wanted: &mut [Wanted], named: &[Wanted]) {
+    for one in wanted {
+        if let Some(named) = named.iter().find(|named| named.reference == one.reference) {
+            one.archs = named.archs.clone();
+        }
+    }
+}
+
+/// Records for each addon which of its images were locked. A guess for which there is no image stays a possible one.
+pub fn settle(addons: &mut [LockedAddon], wanted: &[Wanted], locked: &[LockedImage]) {
+    let locked: BTreeSet<&str> = locked.iter().map(|image| image.name.as_str()).collect();
+    for addon in addons {
+        let by = required_by(&addon.name);
+        let guessed = wanted.iter().filter(|one| one.required_by.contains(&by));
+        let wrong = guessed.filter(|one| !locked.contains(one.reference.to_string().as_str()));
+        addon
+            .possible
+            .extend(wrong.filter_map(|one| Some(format!("{} ({})", one.reference, one.guess.as_ref()?))));
+        addon.images.retain(|image| locked.contains(image.as_str()));
+    }
+}
+
+fn required_by(addon: &str) -> String {
+    format!("addon {addon}")
 }
 
 /// Fetches every addon, and finds the images it needs.
@@ -58,13 +89,7 @@ pub async fn addons(manifest: &Manifest, tools: Tools<'_>) -> Result<(Vec<Locked
             place: manifest.place(request.line),
         };
         let (addon, images) = one_addon(manifest, request, tools).await.map_err(asked)?;
-        wanted.extend(images.into_iter().map(|reference| Wanted {
-            reference,
-            from: BTreeMap::new(),
-            // Addons run where the scheduler puts them: on masters and workers.
-            roles: vec![Role::Master, Role::Worker],
-            required_by: vec![format!("addon {}", request.name)],
-        }));
+        wanted.extend(images);
         locked.push(addon);
     }
     Ok((locked, wanted))
@@ -93,41 +118,51 @@ async fn one_addon(
     manifest: &Manifest,
     request: &AddonRequest,
     tools: Tools<'_>,
-) -> Result<(LockedAddon, Vec<Reference>), Error> {
+) -> Result<(LockedAddon, Vec<Wanted>), Error> {
     let (bytes, url, path) = addon_bytes(manifest, request, request.checksum, tools).await?;
     let shown = path.clone().or_else(|| url.clone()).unwrap_or_default();
-    let Discovery { images, possible, unfilled } = addons::discover(&shown, &bytes)?;
+    let mut discovery = addons::discover(&shown, &bytes)?;
     let note = |line: String| tools.progress.note(&line);
+    for pattern in discovery.exclude(&request.exclude) {
+        note(format!("warning: addon `{}` excludes `{pattern}`, which is none of its images", request.name));
+    }
+    let Discovery { images, possible, foreign, unfilled } = discovery;
     for field in &unfilled {
         note(format!(
             "note: {shown}:{}: `{}` is not an image yet; nothing is bundled for it",
             field.line, field.text
         ));
     }
-    let shown_mention =
-        |mention: &Mention| format!("{} ({shown}:{}, {})", mention.reference, mention.line, mention.place);
-    let references = |mentions: Vec<Mention>| mentions.into_iter().map(|mention| mention.reference);
-    let mut kept_possible = Vec::new();
-    let mut found: Vec<Reference> = Vec::new();
+    let place = |mention: &Mention| format!("{shown}:{}, {}", mention.line, mention.place);
+    let shown_mention = |mention: &Mention| format!("{} ({})", mention.reference, place(mention));
+    let is_of_pods = request.images != AddonImages::None;
+    for mention in foreign.iter().filter(|_| is_of_pods) {
+        note(format!(
+            "note: not bundled, since its pods run on other machines only: {}",
+            shown_mention(mention)
+        ));
+    }
+    // Addons run where the scheduler puts them: on masters and workers.
+    let new =
+        |reference| Wanted::new(reference, vec![Role::Master, Role::Worker], required_by(&request.name));
+    let from_pod =
+        |mention: &Mention| Wanted { archs: mention.archs.clone(), ..new(mention.reference.clone()) };
+    let mut wanted: Vec<Wanted> = images.iter().filter(|_| is_of_pods).map(from_pod).collect();
+    let mut kept_possible: Vec<&Mention> = Vec::new();
     match &request.images {
         AddonImages::None => {}
-        AddonImages::DiscoverAll => {
-            found.extend(references(images));
-            found.extend(references(possible));
-        }
-        AddonImages::Discover => {
-            kept_possible = possible;
-            found.extend(references(images));
-        }
+        AddonImages::DiscoverAll => wanted.extend(
+            possible.iter().map(|mention| Wanted { guess: Some(place(mention)), ..from_pod(mention) }),
+        ),
+        AddonImages::Discover => kept_possible.extend(&possible),
         AddonImages::Also(more) => {
-            found.extend(references(images));
             for text in more {
                 let parsed = text.parse::<Reference>();
                 let place = manifest.place(request.line);
-                found.push(parsed.map_err(|source| Error::Image { source, place })?);
+                wanted.push(new(parsed.map_err(|source| Error::Image { source, place })?));
             }
-            kept_possible =
-                possible.into_iter().filter(|mention| !found.contains(&mention.reference)).collect();
+            let is_wanted = |mention: &&Mention| wanted.iter().any(|one| one.reference == mention.reference);
+            kept_possible.extend(possible.iter().filter(|mention| !is_wanted(mention)));
         }
     }
     for mention in &kept_possible {
@@ -136,18 +171,19 @@ async fn one_addon(
     if !kept_possible.is_empty() {
         note(format!("  `images: all` in addon `{}` bundles them too, a list bundles some", request.name));
     }
-    found.sort();
-    found.dedup();
+    let mut images: Vec<String> = wanted.iter().map(|one| one.reference.to_string()).collect();
+    images.sort();
+    images.dedup();
     let addon = LockedAddon {
         name: request.name.clone(),
         url,
         path,
         sha256: Digest::of(&bytes),
         size: bytes.len() as u64,
-        images: found.iter().map(Reference::to_string).collect(),
-        possible: kept_possible.iter().map(shown_mention).collect(),
+        images,
+        possible: kept_possible.into_iter().map(shown_mention).collect(),
     };
-    Ok((addon, found))
+    Ok((addon, wanted))
 }
 
 /// Brings a locked addon back into the cache, exactly as it was.

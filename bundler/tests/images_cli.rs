@@ -109,3 +109,83 @@ async fn a_credential_helper_a_bundle_with_images_and_its_release_on_the_registr
     assert!(std::fs::read(out.join("k8s-1.0.0.tar.gz")).unwrap() == bytes("b.tar.gz"));
     run("sh", &["-c", &format!("cd {} && sha256sum -c --quiet SHA256SUMS", out.display())]);
 }
+
+/// As flannel did it for years: an image and a DaemonSet per arch. And words that only look like images.
+#[tokio::test]
+async fn images_for_one_arch_and_guesses_that_are_wrong() {
+    if !have(&["docker-registry"]) {
+        return;
+    }
+    let registry = DockerRegistry::start();
+    let (at, bench) = (&registry.address, Bench::new());
+    let folder = bench.path();
+    let mut pile = Pile::default();
+    for arch in ["amd64", "arm64"] {
+        let image = pile.image(Style::Docker, arch, None, &[(arch, 1_000)]);
+        pile.push(&bench.http, at, "flannel", &image, &format!("v0.11.0-{arch}")).await;
+    }
+    let index = pile.multi(Style::Oci, "helper", 1_000);
+    pile.push(&bench.http, at, "helper", &index, "1").await;
+    let daemon = |arch: &str| {
+        format!(
+            "---\nkind: DaemonSet\napiVersion: apps/v1\nspec: {{template: {{spec: {{\n  \
+             nodeSelector: {{kubernetes.io/arch: {arch}}},\n  \
+             containers: [{{image: '{at}/flannel:v0.11.0-{arch}', args: ['echo image {at}/echoed:9', '--helper-image={at}/helper:1']}}]}}}}}}\n"
+        )
+    };
+    let addon = ["amd64", "arm64", "s390x"].map(daemon).concat();
+    std::fs::write(folder.join("flannel.yaml"), &addon).unwrap();
+    let manifest = |more: &str| {
+        format!(
+            "name: k8s\nversion: 1.0.0\nregistries: [{{name: '{at}', plain-http: true}}]\n\
+             addons: [{{name: flannel, path: flannel.yaml, images: all{more}}}]\n"
+        )
+    };
+    std::fs::write(folder.join("m.yaml"), manifest("")).unwrap();
+    succeed(folder, &["keygen", "--no-password", "-o", "key"]);
+    let build = program(folder, &["build", "-m", "m.yaml", "--key", "key", "-o", "b.tar.gz"]);
+    let told = String::from_utf8(build.stderr).unwrap();
+    assert!(build.status.success(), "{told}");
+    let place = "`flannel.yaml:6, args` only looks like one, and is left out";
+    assert!(told.contains(&format!("warning: there is no image `{at}/echoed:9`: {place}")), "{told}");
+    assert!(
+        told.contains(&format!("run on other machines only: {at}/flannel:v0.11.0-s390x (flannel.yaml:18")),
+        "{told}"
+    );
+    let lock = std::fs::read_to_string(folder.join("m.lock")).unwrap();
+    let images: Vec<&str> = lock.lines().filter(|line| line.starts_with("name = \"127")).collect();
+    assert_eq!(images.len(), 4, "one of each arch, and the helper for both: {images:?}");
+    assert!(lock.contains(&format!("possible = [\"{at}/echoed:9 (flannel.yaml:6, args)\"]")), "{lock}");
+    let checked = program(folder, &["check", "b.tar.gz", "--pubkey", "key.pub"]);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+
+    // What a pod names must exist, unless it is excluded.
+    std::fs::write(folder.join("flannel.yaml"), addon.replace("v0.11.0-arm64", "v0.12.0-arm64")).unwrap();
+    let locked = program(folder, &["lock", "-m", "m.yaml"]);
+    let told = String::from_utf8(locked.stderr).unwrap();
+    assert_eq!(locked.status.code(), Some(1));
+    assert!(told.contains(&format!("there is no image `{at}/flannel:v0.12.0-arm64`")), "{told}");
+    std::fs::write(folder.join("m.yaml"), manifest(", exclude: ['*/flannel:v0.12*', '*/echoed:*', 'x']"))
+        .unwrap();
+    let locked = program(folder, &["lock", "-m", "m.yaml"]);
+    let told = String::from_utf8(locked.stderr).unwrap();
+    assert!(locked.status.success() && !told.contains("echoed"), "{told}");
+    assert!(told.contains("warning: addon `flannel` excludes `x`, which is none of its images"), "{told}");
+
+    // Where nothing says it, the manifest's word counts.
+    let plain = format!("kind: Pod\nspec: {{containers: [{{image: '{at}/flannel:v0.11.0-arm64'}}]}}\n");
+    std::fs::write(folder.join("flannel.yaml"), plain).unwrap();
+    std::fs::write(folder.join("m.yaml"), manifest("")).unwrap();
+    let locked = program(folder, &["lock", "-m", "m.yaml"]);
+    let told = String::from_utf8(locked.stderr).unwrap();
+    assert!(
+        told.contains("has nothing for amd64")
+            && told.contains("name it under `images` with the `archs` that it is for"),
+        "{told}"
+    );
+    let named = format!("images: [{{name: '{at}/flannel:v0.11.0-arm64', archs: [arm64]}}]\n");
+    std::fs::write(folder.join("m.yaml"), manifest("") + &named).unwrap();
+    succeed(folder, &["lock", "-m", "m.yaml"]);
+    let lock = std::fs::read_to_string(folder.join("m.lock")).unwrap();
+    assert_eq!(lock.matches("[[image]]").count(), 1, "{lock}");
+}

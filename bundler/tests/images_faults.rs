@@ -10,7 +10,6 @@ use eggo_terminal::Report;
 use images_support::make::{Pile, Style};
 use images_support::proxy::{Act, Asked, Proxy};
 use images_support::{Bench, DockerRegistry, have, plain};
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const SIZE: usize = 300_000;
@@ -40,7 +39,7 @@ impl Stage {
 
 async fn pull(bench: &Bench, address: &str, registries: &Registries) -> Result<Vec<LockedImage>, Error> {
     let reference = format!("{address}/app:1").parse().unwrap();
-    let wanted = Wanted { reference, from: BTreeMap::new(), roles: vec![], required_by: vec![] };
+    let wanted = Wanted::new(reference, vec![], "test".to_string());
     let locked = images::lock(&[wanted], &Arch::ALL, registries, bench.path(), bench.tools()).await?;
     images::fetch(&locked, registries, bench.path(), bench.tools()).await?;
     Ok(locked)

@@ -8,7 +8,6 @@ use eggo_bundles::layout::{Layout, blob_path};
 use eggo_bundles::{Arch, Digest, Index};
 use images_support::make::{Pile, Style, digest_of};
 use images_support::{Bench, DockerRegistry, have, plain, run};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -31,12 +30,7 @@ async fn fetched() -> Fetched {
         let digest = if name == "pinned" { format!("@{}", digest_of(&index).oci()) } else { String::new() };
         names.push(format!("{at}/team/{name}:v1{digest}"));
     }
-    let wanted = |name: &String| Wanted {
-        reference: name.parse().unwrap(),
-        from: BTreeMap::new(),
-        roles: vec![],
-        required_by: vec![],
-    };
+    let wanted = |name: &String| Wanted::new(name.parse().unwrap(), vec![], "test".to_string());
     let wanted: Vec<Wanted> = names.iter().map(wanted).collect();
     let registries = plain(&[at]);
     let locked = images::lock(&wanted, &Arch::ALL, &registries, bench.path(), bench.tools()).await.unwrap();

@@ -15,7 +15,7 @@ use std::path::Path;
 async fn lock(bench: &Bench, name: &str, from: &str, archs: &[Arch]) -> Result<Vec<LockedImage>, Error> {
     let from: BTreeMap<Arch, String> =
         archs.iter().map(|arch| (*arch, from.replace("{arch}", arch.as_str()))).collect();
-    let wanted = Wanted { reference: name.parse().unwrap(), from, roles: vec![], required_by: vec![] };
+    let wanted = Wanted { from, ..Wanted::new(name.parse().unwrap(), vec![], "test".to_string()) };
     images::lock(&[wanted], archs, &Registries::default(), bench.path(), bench.tools()).await
 }
 

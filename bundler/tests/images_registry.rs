@@ -9,14 +9,12 @@ use eggo_bundles::{Arch, Digest};
 use eggo_terminal::{Explain, Report};
 use images_support::make::{Pile, Style, config_of, digest_of};
 use images_support::{Bench, DockerRegistry, Setup, have, plain, run};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const BOTH: [Arch; 2] = Arch::ALL;
 
 fn wanted(name: &str) -> Wanted {
-    let reference = name.parse().unwrap();
-    Wanted { reference, from: BTreeMap::new(), roles: vec![], required_by: vec!["manifest".into()] }
+    Wanted::new(name.parse().unwrap(), vec![], "manifest".to_string())
 }
 
 async fn lock(
@@ -108,7 +106,7 @@ async fn a_single_manifest_serves_its_own_arch_only() {
         explained(error),
         format!(
             "error: image `{name}` has nothing for arm64\n  found: linux/amd64\n\n\
-             hint: choose a tag that has arm64, or leave arm64 out of `archs`"
+             hint: choose a tag that has arm64, or name it under `images` with the `archs` that it is for"
         )
     );
 }

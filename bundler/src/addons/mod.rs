@@ -3,13 +3,16 @@
 //! [`discover`] reads one file. What stands in an `image:` field of a pod spec, wherever the
 //! pod spec is, is an image. References in other places (arguments, environment, ConfigMaps,
 //! custom fields) may be images: they are reported with their line and bundled on request.
-//! Comments, templates and the schemas of CRDs are not images. Nothing is fetched or
+//! Comments, templates and the schemas of CRDs are not images. A pod spec whose node selector or affinity names
+//! an arch or an OS wants its images for no other machine. Nothing is fetched or
 //! rendered here.
 
+mod machines;
 mod objects;
 mod text;
 
 use crate::images::{BadReference, Reference};
+use eggo_bundles::Arch;
 use eggo_terminal::Explain;
 use std::fmt;
 
@@ -19,6 +22,8 @@ pub struct Discovery {
     pub images: Vec<Mention>,
     /// Not bundled unless asked for; none of them is in `images`.
     pub possible: Vec<Mention>,
+    /// Images of pods that run only on machines for which no bundle is made: other archs, Windows.
+    pub foreign: Vec<Mention>,
     /// `image:` fields that hold no image yet: a template, or a word that a webhook replaces.
     pub unfilled: Vec<Unfilled>,
 }
@@ -28,6 +33,8 @@ pub struct Mention {
     pub reference: Reference,
     pub line: usize,
     pub place: Place,
+    /// The archs whose nodes may run the pod.
+    pub archs: Vec<Arch>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,11 +115,39 @@ pub fn discover(file: &str, bytes: &[u8]) -> Result<Discovery, Error> {
 }
 
 impl Discovery {
+    /// Forgets the images that one of `patterns` means; gives the patterns that mean none.
+    pub fn exclude<'a>(&mut self, patterns: &'a [String]) -> Vec<&'a str> {
+        let mut unused = Vec::new();
+        for pattern in patterns {
+            let mut used = false;
+            for list in [&mut self.images, &mut self.possible, &mut self.foreign] {
+                let before = list.len();
+                list.retain(|mention| !mention.reference.is_meant_by(pattern));
+                used |= list.len() < before;
+            }
+            if !used {
+                unused.push(pattern.as_str());
+            }
+        }
+        unused
+    }
+
     fn settle(&mut self) {
         for list in [&mut self.images, &mut self.possible] {
             list.sort_by(|a, b| (&a.reference, a.line).cmp(&(&b.reference, b.line)));
-            list.dedup_by(|later, first| later.reference == first.reference);
+            list.dedup_by(|later, first| {
+                let same = later.reference == first.reference;
+                if same {
+                    first.archs.append(&mut later.archs);
+                    first.archs.sort();
+                    first.archs.dedup();
+                }
+                same
+            });
         }
+        let is_foreign = |mention: &mut Mention| mention.archs.is_empty();
+        self.foreign = self.images.extract_if(.., is_foreign).collect();
+        self.possible.retain(|possible| !possible.archs.is_empty());
         self.possible
             .retain(|possible| self.images.iter().all(|image| image.reference != possible.reference));
     }

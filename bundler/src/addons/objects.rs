@@ -1,8 +1,10 @@
 //! Walks Kubernetes objects and tells pod specs from everything else.
 
+use super::machines;
 use super::text::{self, Trust};
 use super::{Discovery, Mention, Place, Unfilled};
 use crate::images::{BadReference, Reference};
+use eggo_bundles::Arch;
 use eggo_yaml::{Entry, Node, Value};
 
 /// The lists of containers in a pod spec.
@@ -25,7 +27,7 @@ pub fn read(object: &Node, found: &mut Discovery) -> Result<(), Bad> {
         _ if is_built_in(text("apiVersion")) => Class::BuiltIn,
         _ => Class::Custom,
     };
-    let mut walk = Walk { class, found };
+    let mut walk = Walk { class, archs: Arch::ALL.to_vec(), found };
     for entry in object.as_mapping().unwrap_or_default() {
         match entry.key.as_str() {
             // What the cluster writes, and what it writes about what we wrote.
@@ -71,6 +73,8 @@ struct Spot {
 
 struct Walk<'a> {
     class: Class,
+    /// Of the pod spec around.
+    archs: Vec<Arch>,
     found: &'a mut Discovery,
 }
 
@@ -96,8 +100,17 @@ impl Walk<'_> {
                 Ok(())
             }
             Value::Mapping(entries) => {
+                let is_pod = self.class != Class::ConfigMap
+                    && spot.place != Place::Metadata
+                    && CONTAINER_LISTS.iter().any(|list| node.get(list).is_some());
+                let around = self.archs.clone();
+                if is_pod {
+                    self.archs = machines::archs(node);
+                }
                 self.split_reference(entries, spot);
-                entries.iter().try_for_each(|entry| self.entry(entry, spot))
+                let walked = entries.iter().try_for_each(|entry| self.entry(entry, spot));
+                self.archs = around;
+                walked
             }
         }
     }
@@ -183,15 +196,21 @@ impl Walk<'_> {
     }
 
     fn image(&mut self, reference: Reference, line: usize) {
-        self.found.images.push(Mention { reference, line, place: Place::Image });
+        let archs = self.archs.clone();
+        self.found.images.push(Mention { reference, line, place: Place::Image, archs });
     }
 
     fn scalar(&mut self, text: &str, line: usize, spot: &Spot) {
         let trust = if spot.image_key { Trust::NamedImage } else { Trust::Anywhere };
         for (offset, reference) in text::references(text, trust) {
             let line = line + offset;
-            self.found.possible.push(Mention { reference, line, place: spot.place });
+            self.possible(reference, line, spot.place);
         }
+    }
+
+    fn possible(&mut self, reference: Reference, line: usize, place: Place) {
+        let archs = self.archs.clone();
+        self.found.possible.push(Mention { reference, line, place, archs });
     }
 
     /// `{registry: r, repository: a/b, tag: "1"}`, as charts and operators like it.
@@ -212,7 +231,7 @@ impl Walk<'_> {
             return;
         }
         if let Some(reference) = text::whole(&format!("{registry}{repository}{tag}{digest}")) {
-            self.found.possible.push(Mention { reference, line, place: spot.place });
+            self.possible(reference, line, spot.place);
         }
     }
 }

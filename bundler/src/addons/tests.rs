@@ -121,6 +121,60 @@ spec:
 }
 
 #[test]
+fn pods_that_stay_on_some_machines_want_their_images_for_these() {
+    let mut found = found(
+        "\
+kind: DaemonSet
+apiVersion: apps/v1
+spec: {template: {spec: {nodeSelector: {beta.kubernetes.io/arch: arm64}, containers: [{image: 'f:arm64', args: [--x-image=y:1]}]}}}
+---
+kind: DaemonSet
+apiVersion: apps/v1
+spec:
+  template:
+    spec:
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+            - matchExpressions:
+              - {key: kubernetes.io/os, operator: In, values: [linux]}
+              - {key: kubernetes.io/arch, operator: In, values: [amd64]}
+              - {key: disk, operator: In, values: [ssd]}
+            - matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [s390x]}]
+      initContainers: [{image: 'f:both'}]
+      containers: [{image: 'f:amd64'}]
+---
+{kind: Pod, spec: {nodeSelector: {kubernetes.io/arch: s390x}, containers: [{image: 'f:s390x'}]}}
+---
+{kind: Pod, spec: {nodeSelector: {kubernetes.io/os: windows}, containers: [{image: 'f:windows'}]}}
+---
+kind: Pod
+spec:
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
+    {matchExpressions: [{key: kubernetes.io/arch, operator: NotIn, values: [amd64, s390x]}]}]}}}
+  containers: [{image: 'f:both'}]
+---
+{kind: Pod, spec: {nodeSelector: {disk: ssd}, containers: [{image: 'f:any'}]}}
+",
+    );
+    let archs = |mentions: &[Mention]| -> Vec<String> {
+        let archs =
+            |mention: &Mention| mention.archs.iter().map(|arch| arch.as_str()).collect::<Vec<_>>().join(",");
+        mentions
+            .iter()
+            .map(|mention| format!("{} {}", mention.reference.tag().unwrap(), archs(mention)))
+            .collect()
+    };
+    assert_eq!(archs(&found.images), ["amd64 amd64", "any amd64,arm64", "arm64 arm64", "both amd64,arm64"]);
+    assert_eq!(archs(&found.possible), ["1 arm64"]);
+    assert_eq!(archs(&found.foreign), ["s390x ", "windows "]);
+    let patterns = ["f:a*", "docker.io/library/f:windows", "f:none"].map(str::to_string);
+    assert_eq!(found.exclude(&patterns), ["f:none"]);
+    assert_eq!((archs(&found.images).len(), archs(&found.foreign).len()), (1, 1));
+}
+
+#[test]
 fn schemas_templates_and_comments_are_not_images() {
     let found = found(
         "\

@@ -71,6 +71,24 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Whether the servers say that there is no such image: as it is with words that only look like one. Those of
+    /// registries that nobody has heard of do, too, and a registry may not tell a missing image from a secret one.
+    pub fn is_absent(&self) -> bool {
+        let nowhere = |error: &registry::Error| match error {
+            registry::Error::Denied { username, .. } => username.is_none(),
+            registry::Error::Http(http::Error::Unreachable { reason, .. }) => reason.contains("dns error"),
+            registry::Error::Http(http::Error::Status { status, .. }) => {
+                (400..500).contains(status) && *status != 429
+            }
+            _ => false,
+        };
+        match self {
+            Self::NotFound { .. } | Self::NoArch { .. } => true,
+            Self::Registry { errors, .. } => !errors.is_empty() && errors.iter().all(nowhere),
+            _ => false,
+        }
+    }
 }
 
 fn last(errors: &[registry::Error]) -> String {
@@ -115,9 +133,9 @@ impl Explain for Error {
         match self {
             Self::Reference(error) => error.hint(),
             Self::Cache(error) => error.hint(),
-            Self::NoArch { arch, .. } => {
-                Some(format!("choose a tag that has {arch}, or leave {arch} out of `archs`"))
-            }
+            Self::NoArch { arch, .. } => Some(format!(
+                "choose a tag that has {arch}, or name it under `images` with the `archs` that it is for"
+            )),
             Self::NotFound { nearest: Some(tag), .. } => Some(format!("did you mean tag `{tag}`?")),
             Self::NotFound { image, .. } => Some(format!(
                 "check its spelling, and that you may read it: `skopeo inspect docker://{image}`"

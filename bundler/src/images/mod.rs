@@ -47,14 +47,31 @@ pub struct Wanted {
     /// Empty: from its registry.
     pub from: BTreeMap<Arch, String>,
     pub roles: Vec<Role>,
+    /// For which archs, if the bundle has them.
+    pub archs: Vec<Arch>,
     /// As in [`LockedImage::required_by`].
     pub required_by: Vec<String>,
+    /// Where the text is that looks like an image, if nothing says that it is one: it is left out if there is no
+    /// such image.
+    pub guess: Option<String>,
+}
+
+impl Wanted {
+    /// From its registry, for every arch.
+    pub fn new(reference: Reference, roles: Vec<Role>, required_by: String) -> Self {
+        let (archs, required_by) = (Arch::ALL.to_vec(), vec![required_by]);
+        Self { reference, from: BTreeMap::new(), roles, archs, required_by, guess: None }
+    }
+
+    fn archs_of<'a>(&'a self, archs: &'a [Arch]) -> impl Iterator<Item = Arch> + 'a {
+        archs.iter().copied().filter(|arch| self.archs.contains(arch))
+    }
 }
 
 /// Decides on a manifest for every image and arch, and records what it is made of.
 ///
 /// `folder` is the manifest's, for local archives. The same image wanted twice is locked
-/// once, for the union of roles.
+/// once, for the union of roles and archs.
 pub async fn lock(
     wanted: &[Wanted],
     archs: &[Arch],
@@ -69,15 +86,15 @@ pub async fn lock(
     let mut locked: Vec<LockedImage> = stream::iter(work).buffered(AT_ONCE).try_concat().await?;
     let mut opened: BTreeMap<&str, Local<'_>> = BTreeMap::new();
     for wanted in local {
-        for arch in archs {
-            let Some(from) = wanted.from.get(arch) else { continue };
+        for arch in wanted.archs_of(archs) {
+            let Some(from) = wanted.from.get(&arch) else { continue };
             let local = match opened.entry(from) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     entry.insert(Local::open(&place(folder, from)?, tools)?)
                 }
             };
-            locked.push(lock_local(wanted, *arch, from, local).await?);
+            locked.push(lock_local(wanted, arch, from, local).await?);
         }
     }
     locked.sort_by(|a, b| (&a.name, a.arch).cmp(&(&b.name, b.arch)));
@@ -143,29 +160,46 @@ pub async fn lock_archives(
             tools.progress.note(&format!("warning: `{}`: {things} left out", path.display()));
         }
         for reference in local.names() {
-            let required_by = vec!["manifest".to_string()];
-            let wanted = Wanted { reference, from: BTreeMap::new(), roles: Vec::new(), required_by };
+            let wanted = Wanted::new(reference, Vec::new(), "manifest".to_string());
             locked.push(lock_local(&wanted, arch, &path.display().to_string(), &local).await?);
         }
     }
     Ok(locked)
 }
 
+/// The images of every arch; of a guess, those that exist.
 async fn lock_remote(
     wanted: &Wanted,
     archs: &[Arch],
     servers: &Servers<'_>,
     tools: Tools<'_>,
 ) -> Result<Vec<LockedImage>, Error> {
+    let mut locked = Vec::new();
+    if wanted.archs_of(archs).next().is_none() {
+        return Ok(locked);
+    }
+    let guessed_wrong = |error: Error| match &wanted.guess {
+        Some(place) if error.is_absent() => {
+            tools.progress.note(&format!("warning: {error}: `{place}` only looks like one, and is left out"));
+            Ok(())
+        }
+        _ => Err(error),
+    };
     let name = wanted.reference.to_string();
     let repository = servers.repository(&wanted.reference, tools.cache)?;
-    let root = repository.root(&wanted.reference).await?;
+    let root = match repository.root(&wanted.reference).await {
+        Ok(root) => root,
+        Err(error) => return guessed_wrong(error).map(|()| locked),
+    };
     let leaves = resolve::leaves(&name, vec![root], &repository).await?;
-    let mut locked = Vec::new();
-    for arch in archs {
-        let leaf = resolve::choose(&name, &leaves, *arch)?;
-        let resolved = resolve::describe(&name, leaf, *arch, &repository).await?;
-        locked.push(locked_image(wanted, *arch, None, resolved));
+    for arch in wanted.archs_of(archs) {
+        match resolve::choose(&name, &leaves, arch) {
+            Ok(leaf) => {
+                let resolved = resolve::describe(&name, leaf, arch, &repository).await?;
+                locked.push(locked_image(wanted, arch, None, resolved));
+            }
+            Err(error) => guessed_wrong(error)?,
+        }
     }
     Ok(locked)
 }
@@ -246,6 +280,13 @@ fn merged(wanted: &[Wanted]) -> Vec<Wanted> {
         }
         known.roles.sort();
         known.roles.dedup();
+        known.archs.extend(&one.archs);
+        known.archs.sort();
+        known.archs.dedup();
+        // What one addon's text hints at, another one's pod may need.
+        if one.guess.is_none() {
+            known.guess = None;
+        }
         known.required_by.extend(one.required_by.iter().cloned());
         known.required_by.sort();
         known.required_by.dedup();

@@ -5,6 +5,7 @@
 //! `docker.io`, where a name without a `/` belongs to `library/`; no tag and no digest means
 //! `latest`.
 
+use crate::packages::pattern::matches;
 use eggo_bundles::Digest;
 use eggo_terminal::Explain;
 use std::fmt;
@@ -54,6 +55,14 @@ impl Reference {
 
     pub fn digest(&self) -> Option<Digest> {
         self.digest
+    }
+
+    /// Whether `pattern`, with `*` for any text, is about this image, in its full form or in docker's short one.
+    pub fn is_meant_by(&self, pattern: &str) -> bool {
+        let full = self.to_string();
+        let short = full.strip_prefix("docker.io/").unwrap_or(&full);
+        let shortest = short.strip_prefix("library/").unwrap_or(short);
+        [full.as_str(), short, shortest].iter().any(|name| matches(pattern, name))
     }
 
     /// What to ask the registry for: the digest where one is given, for it cannot lie.

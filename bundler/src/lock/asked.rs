@@ -3,7 +3,7 @@
 use crate::http::recorded;
 use crate::manifest::{AddonImages, AddonRequest, Baseline, Checksums, FileRequest, From};
 use crate::manifest::{ImageRequest, Manifest, Repo, RepoSource};
-use eggo_bundles::{Digest, Role};
+use eggo_bundles::{Arch, Digest, Role};
 
 /// Sorted lines. Where to find the bytes of an image (mirrors) does not change what is locked.
 pub fn asked(manifest: &Manifest) -> Vec<String> {
@@ -125,7 +125,7 @@ fn file(file: &FileRequest) -> Vec<String> {
 
 fn image(image: &ImageRequest) -> String {
     let from = image.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
-    format!("image {}{from}{}", image.name, roles(&image.roles))
+    format!("image {}{from}{}{}", image.name, roles(&image.roles), archs(&image.archs))
 }
 
 fn addon(addon: &AddonRequest) -> String {
@@ -140,11 +140,23 @@ fn addon(addon: &AddonRequest) -> String {
         AddonImages::None => "none".to_string(),
     };
     let checksum = addon.checksum.map(|sha256| format!(" sha256 {sha256}")).unwrap_or_default();
-    format!("addon {} from {from} images {images}{checksum}", addon.name)
+    let exclude = match addon.exclude.is_empty() {
+        true => String::new(),
+        false => format!(" exclude {}", addon.exclude.join(" ")),
+    };
+    format!("addon {} from {from} images {images}{exclude}{checksum}", addon.name)
 }
 
 fn joined(urls: impl Iterator<Item = String>) -> String {
     urls.map(|url| recorded(&url)).collect::<Vec<_>>().join(" ")
+}
+
+fn archs(archs: &[Arch]) -> String {
+    if archs.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = archs.iter().map(|arch| arch.as_str()).collect();
+    format!(" archs {}", names.join(","))
 }
 
 fn roles(roles: &[Role]) -> String {

@@ -174,6 +174,12 @@ const IMAGE: &[Key] = &[
     ),
     key("roles", ROLES, None, "Which nodes get it; none: every node with a runtime"),
     key(
+        "archs",
+        ARCHS,
+        None,
+        "For which archs, if not all of the manifest: `flannel:v0.11.0-arm64`; whatever an addon's pods say",
+    ),
+    key(
         "from",
         Shape::Text,
         None,
@@ -201,7 +207,14 @@ const ADDON: &[Key] = &[
         Shape::Either(&[Shape::Words(&["discover", "all", "none"]), TEXTS]),
         Some("discover"),
         "Images that come along: those of its pod specs (`discover`), also those named in arguments, environment and \
-         ConfigMaps (`all`), none, or those of its pod specs and these",
+         ConfigMaps (`all`; a word there that is no image is left out with a warning), none, or those of its pod specs \
+         and these. Pods that a node selector or affinity keeps on one arch want their images for that arch only",
+    ),
+    key(
+        "exclude",
+        TEXTS,
+        None,
+        "Images that do not come along although they were discovered; `*` is any text: `quay.io/coreos/flannel:*-s390x`",
     ),
 ];
 

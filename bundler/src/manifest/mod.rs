@@ -173,6 +173,8 @@ pub struct ImageRequest {
     pub line: usize,
     /// Empty: every node.
     pub roles: Vec<Role>,
+    /// Empty: all that the manifest has.
+    pub archs: Vec<Arch>,
     /// A local docker-archive, OCI layout or OCI archive in place of a registry, relative to
     /// the manifest.
     pub from: Option<Template>,
@@ -184,6 +186,8 @@ pub struct AddonRequest {
     pub line: usize,
     pub from: From,
     pub images: AddonImages,
+    /// Discovered images, with `*`, that do not come along.
+    pub exclude: Vec<String>,
     pub checksum: Option<Digest>,
 }
 

@@ -178,17 +178,19 @@ impl Context<'_> {
         let image = |node: &Node| {
             if let Some(name) = node.as_str() {
                 let name = name.to_string();
-                return Some(ImageRequest { name, line: node.line, roles: Vec::new(), from: None });
+                let (roles, archs) = (Vec::new(), Vec::new());
+                return Some(ImageRequest { name, line: node.line, roles, archs, from: None });
             }
             let fields = self.reader.fields(node, "images");
             let name = fields.required("name");
             let roles = self.roles(&fields);
+            let archs = archs(&fields);
             let from = fields.node("from").and_then(|node| {
                 let text = self.reader.text(node, "from")?;
                 self.template(node, &text)
             });
             fields.finish();
-            Some(ImageRequest { name: name?, line: node.line, roles, from })
+            Some(ImageRequest { name: name?, line: node.line, roles, archs, from })
         };
         fields.list("images").iter().filter_map(image).collect()
     }
@@ -211,7 +213,8 @@ impl Context<'_> {
                 }
             },
         };
-        Some(AddonRequest { name: name?, line: node.line, from: from?, images, checksum })
+        let exclude = fields.texts("exclude");
+        Some(AddonRequest { name: name?, line: node.line, from: from?, images, exclude, checksum })
     }
 
     /// `url` or `path`, not both.

@@ -8,7 +8,7 @@ pub mod deb;
 pub mod decide;
 pub mod history;
 pub mod openpgp;
-mod pattern;
+pub mod pattern;
 pub mod proof;
 pub mod provider;
 pub mod rpm;
