@@ -114,6 +114,24 @@ fn flags_follow_the_version() {
     assert!(!text(30).contains("failCgroupV1") && text(35).contains("failCgroupV1: false"));
 }
 
+/// From the moment when the API knows it: no ordinary pod gets there first.
+#[test]
+fn a_master_with_a_kubelet_is_tainted_when_it_registers() {
+    let facts = facts();
+    let said = |more: &str, host: &str, minor: u16| {
+        let config = config(&format!("runtime: containerd\n{more}"));
+        let scope = scope(&config, &facts, host, minor);
+        let flag = flags_of(Component::Kubelet, &scope).into_iter().find(|flag| flag.contains("taints"));
+        let file = kubelet::config(&scope);
+        (flag.unwrap_or_default(), file.contains("key: node-role.kubernetes.io/control-plane\n"))
+    };
+    let old = "--register-with-taints=node-role.kubernetes.io/master=:NoSchedule".to_string();
+    assert_eq!(said("", "m1", 22), (old, false));
+    assert_eq!(said("", "m1", 24), (String::new(), true));
+    assert_eq!(said("", "w1", 22), (String::new(), false));
+    assert_eq!(said("", "w1", 24), (String::new(), false));
+}
+
 #[test]
 fn the_api_s_timeout_is_that_of_requests() {
     for (line, flag) in [

@@ -9,7 +9,8 @@ fn every_sample_is_valid() {
     let mut read = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let file = entry.unwrap().path();
-        config::load(&file).unwrap_or_else(|problems| panic!("{problems}"));
+        let loaded = config::load(&file).unwrap_or_else(|problems| panic!("{problems}"));
+        assert!(loaded.warnings.list.is_empty(), "{}", loaded.warnings);
         read += 1;
     }
     assert!(read >= 3, "only {read} samples found");

@@ -39,7 +39,7 @@ fn the_guide_leads_to_a_cluster_of_both_archs() {
         let verb = if line.is_ours() { line.words[1].clone() } else { String::new() };
         match verb.as_str() {
             "lock" if did.contains("lock") => change_the_addon(&site),
-            "join" => set_workers(&site, &["w1", "w2"]),
+            "join" => set_workers(&site, &["w1", "w2", "m1"]),
             _ => {}
         }
         let output = run(typed(&site, &line));
@@ -48,21 +48,21 @@ fn the_guide_leads_to_a_cluster_of_both_archs() {
         match verb.as_str() {
             "template" => fit_into_the_lab(&site),
             "k8s.tar.gz" => {
-                assert_ready(&site, 1);
+                assert_ready(&site, 2);
                 let again = succeed(typed(&site, &line));
                 assert!(again.contains("nothing to do"), "{again}");
             }
             "upgrade" => {
                 let round = "get daemonset web -o jsonpath='{.metadata.annotations.round}'";
                 assert_eq!(site.kubectl("m1", round), "second");
-                assert_ready(&site, 1);
+                assert_ready(&site, 2);
             }
             "join" => {
-                assert_ready(&site, 2);
+                assert_ready(&site, 3);
                 pods_of_both_archs_work_together(&site);
                 secrets_are_roots_alone(&site);
             }
-            "delete" => assert_ready(&site, 1),
+            "delete" => assert_ready(&site, 2),
             _ => {}
         }
         did.insert(verb);
@@ -115,7 +115,7 @@ fn fit_into_the_lab(site: &Site) {
     deploy["runtime"] = json!("docker");
     fs::write(site.path("deploy.yaml"), deploy.to_string()).unwrap();
     fs::copy(site.path("deploy.yaml"), site.path("all.yaml")).unwrap();
-    set_workers(site, &["w1"]);
+    set_workers(site, &["w1", "m1"]);
 }
 
 fn set_workers(site: &Site, names: &[&str]) {
@@ -141,7 +141,7 @@ fn assert_ready(site: &Site, count: usize) {
 
 fn pods_of_both_archs_work_together(site: &Site) {
     let pods = site.kubectl("m1", "get pods -o wide --no-headers");
-    assert_eq!(pods.matches("Running").count(), 2, "{pods}");
+    assert_eq!(pods.matches("Running").count(), 3, "{pods}");
     let pod_on = |node: &str| {
         let selector = format!("get pods -l app=web --field-selector spec.nodeName={node} -o name");
         site.kubectl("m1", &selector).trim().to_string()

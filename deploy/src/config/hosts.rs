@@ -65,6 +65,7 @@ pub(super) fn read<'a>(
             warnings.at(node, format!("{members} etcd members slow every write down; 3 or 5 are usual"));
         }
     }
+    warn_without_kubelet(top, warnings, workers, &hosts);
     if let (Some(port), Some(node)) = (bind_port, top.node(balancer))
         && port == defaults::API_PORT
         && hosts.iter().any(|host| host.has(Role::Loadbalance) && host.has(Role::Master))
@@ -73,6 +74,21 @@ pub(super) fn read<'a>(
         reader.at_hinted(node, message, format!("use another port, such as {}", defaults::BIND_PORT));
     }
     (hosts, bind_port)
+}
+
+/// An API server reaches pods only through the kube-proxy and the network of its own node.
+fn warn_without_kubelet(top: &Fields<'_>, warnings: &Warnings, workers: &str, hosts: &[Host]) {
+    let without = hosts.iter().filter(|host| host.has(Role::Master) && !host.has(Role::Worker));
+    let names: Vec<String> = without.map(|host| format!("`{}`", host.name)).collect();
+    let (Some(node), false) = (top.node("masters"), names.is_empty()) else { return };
+    let message = format!(
+        "no kubelet on {}: an API server reaches pods only through its own node, so admission webhooks, metrics-server \
+         and other aggregated APIs will not work",
+        names.join(", ")
+    );
+    let hint =
+        format!("list every master under `{workers}`, too; ordinary pods stay away from masters (a taint)");
+    warnings.at_hinted(node, message, hint);
 }
 
 /// Merges the hosts of every list, as they are read.

@@ -166,7 +166,7 @@ pub const KEYS: &[Key] = &[
         "A host that the connections to all nodes go through, as with `ssh -J`; its host key is checked, too",
     ),
     required("masters", HOSTS, "The nodes of the control plane"),
-    required("workers", HOSTS, "The nodes that run pods").or(&["nodes"]),
+    required("workers", HOSTS, "The nodes with a kubelet: those that run pods, and the masters, whose API servers reach webhooks and other APIs in pods only so (they are tainted, if there are other workers)").or(&["nodes"]),
     key("etcds", HOSTS, None, "The etcd members; empty: every master is one"),
     key("loadbalance", Shape::Mapping(LOAD_BALANCER), None, "A load balancer before the API servers")
         .or(&["loadbalancer"]),

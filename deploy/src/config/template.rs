@@ -112,6 +112,15 @@ fn quoted_ip(ip: IpAddr) -> String {
     if ip.is_ipv6() { format!("\"{ip}\"") } else { ip.to_string() }
 }
 
+impl Template {
+    /// The workers, and the masters that are not among them.
+    fn with_masters(&self) -> Vec<HostWord> {
+        let absent =
+            self.masters.iter().filter(|master| self.workers.iter().all(|worker| worker.ip != master.ip));
+        self.workers.iter().chain(absent).cloned().collect()
+    }
+}
+
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let example = |text: &str| vec![text.parse().expect("an example")];
@@ -126,11 +135,14 @@ impl fmt::Display for Template {
         if template.workers.is_empty() {
             template.workers = example("192.168.0.3");
         }
+        template.workers = template.with_masters();
         let mut names = Names { template: &template, known: Vec::new() };
         let mut hosts = String::new();
         names.list(&mut hosts, "masters", "master", &template.masters);
-        hosts
-            .push_str("# The nodes that run pods. A master that should run pods too stands in both lists.\n");
+        hosts.push_str(
+            "# The nodes with a kubelet. Masters are listed here, too: without it their API servers cannot reach webhooks and\n\
+             # other APIs that run in pods. Where there are other workers, ordinary pods stay away from masters (a taint).\n",
+        );
         names.list(&mut hosts, "workers", "worker", &template.workers);
         hosts.push_str("# The etcd members; without this list every master is one. Use an odd number.\n");
         if template.etcds.is_empty() {
@@ -285,6 +297,7 @@ mod tests {
             parse("t", text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}\n{text}")).config;
         let names: Vec<&str> = config.hosts.iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["first", "worker1", "worker2"]);
+        assert!(config.hosts.iter().all(|host| host.has(Role::Worker)), "every master has a kubelet");
         assert_eq!(config.hosts[0].arch, Arch::Arm64);
         assert!(config.hosts[1].has(Role::Loadbalance) && config.hosts[1].has(Role::Master));
     }
@@ -321,7 +334,9 @@ mod tests {
             let text = template.to_string();
             let loaded = parse("t", text.as_bytes());
             prop_assert!(loaded.is_ok(), "{}\n{text}", loaded.unwrap_err());
-            let config = loaded.unwrap().config;
+            let loaded = loaded.unwrap();
+            prop_assert!(!loaded.warnings.to_string().contains("webhooks"), "{}", loaded.warnings);
+            let config = loaded.config;
             prop_assert_eq!(config.login.password.as_ref().map(|p| p.reveal().to_string()), template.password);
         }
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// same address in several lists is one host.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  eggo-install template -n prod --masters m1@192.168.7.1 --workers m1@192.168.7.1 \\\n    --workers w1@192.168.7.2:arm64 -f deploy.yaml"
+    after_help = "Example:\n  eggo-install template -n prod --masters m1@192.168.7.1 \\\n    --workers w1@192.168.7.2:arm64 -f deploy.yaml"
 )]
 pub struct Args {
     /// The file to write [default: stdout]
@@ -47,7 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     masters: Vec<HostWord>,
 
-    /// A worker; may be repeated
+    /// A worker; may be repeated. The masters are added to the list: without a kubelet their API
+    /// servers cannot reach webhooks in pods. Other pods stay away from them
     #[arg(long, alias = "nodes", value_name = "HOST", value_delimiter = ',')]
     workers: Vec<HostWord>,
 

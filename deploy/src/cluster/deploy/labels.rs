@@ -1,6 +1,7 @@
 //! Masters that run a kubelet are marked as such, and kept free of ordinary pods.
 
 use crate::cluster::Cluster;
+use crate::cluster::files::kubelet::taint;
 use crate::cluster::kubectl::call;
 use crate::phases::PhaseError;
 use crate::remote::Script;
@@ -9,8 +10,6 @@ use eggo_bundles::Role;
 
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
-    // With no other node to run them on, ordinary pods are welcome.
-    let taint = cluster.config.with_role(Role::Worker).any(|host| !host.has(Role::Master));
     for node in cluster.with_role(Role::Master) {
         if !node.host.has(Role::Worker) || cluster.run.has_failed(&node.host.name) {
             continue;
@@ -24,10 +23,9 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
         if minor < 24 {
             script = script.then(label("master"));
         }
-        if taint {
-            // The old name of the taint went with 1.25.
-            let key = role(if minor < 24 { "master" } else { "control-plane" }) + ":NoSchedule";
-            script = script.then(call(&["taint", "--overwrite", "node", name, &key]));
+        if let Some(key) = taint(&cluster.config, &node.host, minor) {
+            script =
+                script.then(call(&["taint", "--overwrite", "node", name, &format!("{key}=:NoSchedule")]));
         }
         let step = Step::new("labels", "label and taint").fingerprint(script.to_string());
         let work = || async {

@@ -2,8 +2,10 @@
 
 use crate::cluster::flags::Scope;
 use crate::cluster::{files::runtime, paths, yaml};
+use crate::config::{Config, Host};
 use crate::facts::Cgroup;
 use crate::runtimes::Kubelet;
+use eggo_bundles::Role;
 use serde_json::{Value, json};
 
 /// With `protectKernelDefaults` the kubelet does not set these itself: it refuses to start
@@ -14,6 +16,17 @@ kernel.panic_on_oops = 1
 vm.overcommit_memory = 1
 vm.panic_on_oom = 0
 ";
+
+/// The key of the taint that keeps ordinary pods away from a master: with no other node to run them on, they are welcome.
+pub fn taint(config: &Config, host: &Host, minor: u16) -> Option<&'static str> {
+    let elsewhere = config.with_role(Role::Worker).any(|other| !other.has(Role::Master));
+    let key = match minor {
+        // The old name went with 1.25; addons tolerate the new one from 1.24 on.
+        ..24 => "node-role.kubernetes.io/master",
+        _ => "node-role.kubernetes.io/control-plane",
+    };
+    (host.has(Role::Master) && elsewhere).then_some(key)
+}
 
 pub fn config(scope: &Scope<'_>) -> String {
     let config = scope.config;
@@ -50,6 +63,12 @@ pub fn config(scope: &Scope<'_>) -> String {
     }
     if scope.version.minor >= 27 && config.runtime.kind.kubelet == Kubelet::Remote {
         set("containerRuntimeEndpoint", json!(config.runtime.endpoint));
+    }
+    // Before 1.23 it is a flag. A node that is new has it from the start: no pod comes before it.
+    if scope.version.minor >= 23
+        && let Some(key) = taint(config, scope.host, scope.version.minor)
+    {
+        set("registerWithTaints", json!([{ "key": key, "effect": "NoSchedule" }]));
     }
     // From 1.35 on a kubelet refuses cgroup v1 unless it is told not to; the field came with 1.31.
     if scope.version.minor >= 31 && scope.facts.cgroup == Some(Cgroup::V1) {

@@ -1,6 +1,7 @@
 //! kubelet. What its configuration file can say stands there, not here.
 
 use super::{Flag, Scope, flag, paths, text, until};
+use crate::cluster::files::kubelet::taint;
 use crate::runtimes::{CNI_CONFIG, Kubelet};
 
 fn has_dockershim(scope: &Scope<'_>) -> bool {
@@ -28,4 +29,8 @@ pub(super) const TABLE: &[Flag] = &[
     flag("node-ip", |scope| Some(scope.host.ip.to_string())),
     // The runtime's own configuration names it; until 1.26 the kubelet kept it from being collected.
     until(27, "pod-infra-container-image", |scope| Some(scope.config.runtime.pause_image.clone())),
+    // From 1.23 on it is in the configuration file.
+    until(23, "register-with-taints", |scope| {
+        taint(scope.config, scope.host, scope.version.minor).map(|key| format!("{key}=:NoSchedule"))
+    }),
 ];
