@@ -43,8 +43,9 @@ pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
 /// Everything of ours that no other step removes lies in these folders: undone last, because it is done first.
 fn step(mark: &str, cluster: &str) -> Step {
     Step::new("node/mark", "claim the node")
-        .fingerprint_of([mark, cluster])
+        .fingerprint_of([mark, cluster, "accounts"])
         .undo_all([ROOT, paths::KUBECTL].map(Undo::tree))
+        .undo(Undo::Accounts)
 }
 
 fn new_mark() -> Result<String, Report> {

@@ -58,7 +58,9 @@ install_dpkg() {
   lock
   prepare "$ROOT"
   hold
+  note_accounts
   detached transact_dpkg
+  note_brought_accounts
 }
 transact_dpkg() {
   if [ -n "$(dpkg --audit)" ]; then
@@ -76,7 +78,9 @@ install_rpm() {
     rpm -q --quiet "$name" || set -- "$@" "$file"
   done
   [ $# -gt 0 ] || return 0
+  note_accounts
   detached transact_rpm "$@"
+  note_brought_accounts
   release_services
 }
 # Offline mode: a scriptlet's `systemctl start` does nothing, `enable` still works.
@@ -93,15 +97,19 @@ from_dpkg() {
   lock
   hold
   note_packages dpkg
+  note_accounts
   DEBIAN_FRONTEND=noninteractive "$tool" -y --no-remove --no-install-recommends install "$@" 2>&1 9>&- || exit 1
   note_brought dpkg
+  note_brought_accounts
 }
 from_rpm() {
   tool=$1; shift
   lock
   note_packages rpm
+  note_accounts
   SYSTEMD_OFFLINE=1 "$tool" -y install "$@" 2>&1 9>&-
   note_brought rpm
+  note_brought_accounts
   release_services
 }
 

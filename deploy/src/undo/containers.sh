@@ -30,6 +30,12 @@ remove_images_of() {
   remove_images "$@"
 }
 
+# release_images_of FUNCTIONS: the kubelet need not keep any of ours.
+release_images_of() {
+  eval "$1"
+  pin_images >/dev/null 2>&1 || :
+}
+
 # remove_bridge NAME LINK: a network link of a runtime, unless the runtime was the user's.
 remove_bridge() {
   if ! is_users "$1" && command -v ip >/dev/null; then ip link delete "$2" 2>/dev/null || :; fi

@@ -38,6 +38,8 @@ pub enum Undo {
     ReleaseServices,
     /// Images that were loaded; only done on request.
     Images { runtime: RuntimeKind, names: Vec<String> },
+    /// Images that the kubelet was to keep.
+    ReleaseImages { runtime: RuntimeKind },
     /// The host's name.
     Hostname { was: String },
     /// A cluster's block in /etc/hosts.
@@ -58,6 +60,8 @@ pub enum Undo {
     Pods,
     /// The rules of kube-proxy, the kubelet and CNI plugins.
     KubeProxyRules { program: String },
+    /// Users and groups that were made for us, as the node noted.
+    Accounts,
 }
 
 /// A firewall that we know.
@@ -140,6 +144,7 @@ impl Undo {
             Self::BroughtAlong { .. } => "remove what packages brought along".into(),
             Self::ReleaseServices => "let services start again".into(),
             Self::Images { names, .. } => format!("remove {} images", names.len()),
+            Self::ReleaseImages { .. } => "release images".into(),
             Self::Hostname { was } => format!("set the hostname back to {was}"),
             Self::HostsEntry { .. } => "remove our names from /etc/hosts".into(),
             Self::FirewallPorts { firewall } => format!("close ports in {}", firewall.as_str()),
@@ -150,6 +155,7 @@ impl Undo {
             Self::RuntimeAsBefore { runtime } => format!("leave {runtime} as it was if it was there before"),
             Self::Pods => "remove pods, their mounts and interfaces".into(),
             Self::KubeProxyRules { .. } => "remove kube-proxy's rules".into(),
+            Self::Accounts => "remove users and groups that were made for services".into(),
         }
     }
 }

@@ -33,6 +33,7 @@ pub fn library() -> Script {
         include_str!("system.sh"),
         include_str!("firewall.sh"),
         include_str!("packages.sh"),
+        include_str!("accounts.sh"),
     ];
     users::noted(Script::new(texts))
         .set("KEPT", KEPT)
@@ -79,6 +80,7 @@ impl Undo {
             Self::BroughtAlong { manager } => words(&["remove_brought", manager.as_str()]),
             Self::ReleaseServices => words(&["release_services"]),
             Self::Images { runtime, names } => with(&["remove_images_of", runtime.shell], names),
+            Self::ReleaseImages { runtime } => words(&["release_images_of", runtime.shell]),
             Self::Hostname { was } => words(&["set_hostname", was]),
             Self::HostsEntry { cluster } => words(&["remove_hosts", cluster]),
             Self::FirewallPorts { firewall } => words(&["close_ports", firewall.as_str()]),
@@ -101,6 +103,7 @@ impl Undo {
             }
             Self::RuntimeAsBefore { runtime } => words(&["as_before", runtime.service]),
             Self::Pods => [words(&["forget_pods", paths::KUBELET]), words(&PODS)].concat(),
+            Self::Accounts => words(&["remove_accounts"]),
             Self::KubeProxyRules { program } => words(&["remove_rules", program]),
         }
     }

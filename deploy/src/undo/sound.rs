@@ -69,6 +69,8 @@ impl Undo {
             | Self::RuntimeLink { .. }
             | Self::ContainersOf { .. }
             | Self::RuntimeAsBefore { .. }
+            | Self::ReleaseImages { .. }
+            | Self::Accounts
             | Self::Pods => None,
         }
     }

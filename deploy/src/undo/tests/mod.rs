@@ -1,5 +1,6 @@
 //! The functions, on real trees and with programs of our own.
 
+mod accounts;
 mod containers;
 mod files;
 mod mounts;
@@ -50,6 +51,8 @@ fn all() -> Vec<Undo> {
         Undo::RuntimeAsBefore { runtime },
         Undo::Pods,
         Undo::KubeProxyRules { program: "/usr/bin/kube-proxy".into() },
+        Undo::ReleaseImages { runtime },
+        Undo::Accounts,
     ]
 }
 
@@ -78,6 +81,8 @@ fn actions_are_written_under_these_names() {
         "runtime-as-before",
         "pods",
         "kube-proxy-rules",
+        "release-images",
+        "accounts",
     ];
     assert_eq!(names, expected);
     for undo in all() {
