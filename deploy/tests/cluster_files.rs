@@ -114,6 +114,35 @@ fn flags_follow_the_version() {
     assert!(!text(30).contains("failCgroupV1") && text(35).contains("failCgroupV1: false"));
 }
 
+/// Either they are pinned, or nothing that the kubelet does for want of disk removes images.
+#[test]
+fn images_of_the_bundle_stay_when_disk_gets_short() {
+    let stays = |runtime: &str, version: Version, minor: u16| {
+        let config = config(&format!("runtime: {runtime}\n"));
+        let mut facts = facts();
+        let program = Program { path: "/usr/bin/x".into(), version: Some(version) };
+        facts.programs.insert(config.runtime.kind.program.into(), program);
+        let file = kubelet::config(&scope(&config, &facts, "w1", minor));
+        let off =
+            ["imageGCHighThresholdPercent: 100\n", "nodefs.available: \"0%\"", "imagefs.available: \"0%\""];
+        off.iter().all(|line| file.contains(line))
+    };
+    for (runtime, version, minor, thresholds) in [
+        ("containerd", (1, 6, 20), 36, true),
+        ("containerd", (1, 6, 22), 36, false),
+        ("containerd", (1, 7, 2), 36, true),
+        ("containerd", (1, 7, 3), 29, false),
+        ("containerd", (2, 3, 7), 28, true),
+        ("containerd", (2, 3, 7), 36, false),
+        ("docker", (20, 10, 24), 20, true),
+        ("iSulad", (2, 1, 4), 34, true),
+    ] {
+        let (major, minor_of_runtime, patch) = version;
+        let found = stays(runtime, Version::new(major, minor_of_runtime, patch), minor);
+        assert_eq!(found, thresholds, "{runtime} {version:?} with 1.{minor}");
+    }
+}
+
 /// From the moment when the API knows it: no ordinary pod gets there first.
 #[test]
 fn a_master_with_a_kubelet_is_tainted_when_it_registers() {

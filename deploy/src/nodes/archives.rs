@@ -13,34 +13,35 @@ use eggo_bundles::{Digest, Item};
 use eggo_errors::Report;
 use serde::Deserialize;
 
-/// Loads the archives of which the runtime lacks anything.
-pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
+/// Loads the archives of which the runtime lacks anything. Returns the names of their images.
+pub(super) async fn load(all: &Nodes, node: &Node) -> Result<Vec<String>, Report> {
+    let mut names = Vec::new();
     for wanted in node.plan.image_archives() {
-        load_one(all, node, &wanted.item).await?;
+        names.extend(load_one(all, node, &wanted.item).await?);
     }
-    Ok(())
+    Ok(names)
 }
 
-async fn load_one(all: &Nodes, node: &Node, item: &Item) -> Result<(), Report> {
+async fn load_one(all: &Nodes, node: &Node, item: &Item) -> Result<Vec<String>, Report> {
     let (kind, path) = (all.config.runtime.kind, store::path(&item.sha256));
     let look = Script::new([kind.shell, include_str!("archive.sh")]).arg(&path);
     let answer = node.remote.run(Command::sh("look into an image archive", look)).await?.text();
     let (manifest, list) = answer.split_once("@@").unwrap_or((&answer, ""));
     let held = held(manifest);
-    let names = held.iter().map(|image| image.name.clone()).collect();
+    let names: Vec<String> = held.iter().map(|image| image.name.clone()).collect();
     let step = Step::new(format!("images/{}", item.name), format!("load the images of {}", item.name))
         .fingerprint(item.sha256.hex())
-        .undo(Undo::Images { runtime: kind, names });
+        .undo(Undo::Images { runtime: kind, names: names.clone() });
     let known = all.run.journal().is_done(&node.host.name, &step.id, &step.fingerprint);
     if are_there(kind, &held, list, known) {
-        return Ok(());
+        return Ok(names);
     }
     let command = Command::sh("load images", kind.call("load_archive").arg(path)).timeout(TIMEOUT);
     let work = || async {
         node.remote.run(command).await?;
         Ok(Outcome::Changed)
     };
-    all.run.step(&node.host.name, step.always(), work).await.map(|_| ())
+    all.run.step(&node.host.name, step.always(), work).await.map(|_| names)
 }
 
 /// An image in an archive.

@@ -16,6 +16,29 @@ use std::time::Duration;
 
 pub(super) const TIMEOUT: Duration = Duration::from_secs(3600);
 
+/// Has the kubelet keep the images of the bundle when disk gets short: nothing could bring them back by itself. Those
+/// that an earlier bundle had may go then.
+pub(super) async fn pin(all: &Nodes, node: &Node, names: &[String]) -> Result<(), Report> {
+    let kind = all.config.runtime.kind;
+    if kind.images.pins.is_empty() || names.is_empty() {
+        return Ok(());
+    }
+    let step = Step::new("images/pin", format!("pin {} images", names.len()))
+        .fingerprint_of(names)
+        .undo(Undo::ReleaseImages { runtime: kind })
+        .always();
+    let work = || async {
+        let command = Command::sh("pin images", kind.call("pin_images").args(names)).timeout(TIMEOUT);
+        Ok(Outcome::changed_if(!node.remote.run(command).await?.text().trim().is_empty()))
+    };
+    all.run.step(&node.host.name, step, work).await.map(|_| ())
+}
+
+/// As the runtime lists them.
+pub(super) fn names(node: &Node) -> Vec<String> {
+    node.plan.images.iter().map(|image| listed_name(image)).collect()
+}
+
 /// Loads the images that the runtime does not have yet.
 pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
     let images = &node.plan.images;
@@ -58,11 +81,14 @@ pub fn absent_images<'a>(kind: RuntimeKind, images: &'a [Arc<Image>], list: &str
             Identity::Config => image.config.oci(),
             Identity::Name => String::new(),
         };
-        let names = Names::of(&image.name);
-        let name = names.tagged.or(names.digested).unwrap_or_else(|| image.name.clone());
-        listed.digest(&name).is_some_and(|found| digest.is_empty() || *found == digest)
+        listed.digest(&listed_name(image)).is_some_and(|found| digest.is_empty() || *found == digest)
     };
     images.iter().filter(|image| !is_there(image)).collect()
+}
+
+fn listed_name(image: &Image) -> String {
+    let names = Names::of(&image.name);
+    names.tagged.or(names.digested).unwrap_or_else(|| image.name.clone())
 }
 
 /// What a runtime lists.
@@ -152,6 +178,53 @@ mod tests {
                    docker.io/library/nginx:1   9319da1f5233  2018-03-01 10:55:44  1.273 MB";
         assert_eq!(listed(new), "nginx:1\nk8s.gcr.io/pause:3.2\n");
         assert_eq!(listed(old), "docker.io/library/nginx:1\n");
+    }
+
+    /// A containerd with some images: what it is told, and what is said of it.
+    fn pinned(images: &str, names: &[&str]) -> String {
+        let script = kind("containerd").call("pin_images").args(names.iter().copied());
+        let ctr = format!(
+            "ctr() {{ case $* in '-n k8s.io images ls') cat <<'END'\n\
+             REF TYPE DIGEST SIZE PLATFORMS LABELS\n{images}END\n;; *) shift 3; echo \"$*\" >&2 ;; esac; }}"
+        );
+        let script = format!("set -eu\n{ctr}\n{script}").replace(" >/dev/null", "");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    }
+
+    #[test]
+    fn images_of_the_bundle_are_pinned_and_others_released() {
+        let (label, ours) = ("io.cri-containerd.pinned=pinned", "io.eggo.pinned=bundle");
+        let row = |name: &str, digest: &str, labels: &str| {
+            format!(
+                "{name} application/vnd.oci.image.manifest.v1+json sha256:{digest} 4.0 MiB linux/amd64 {labels}\n"
+            )
+        };
+        let images = [
+            row("k8s.gcr.io/pause:3.2", "1", "io.cri-containerd.image=managed"),
+            row("sha256:aa", "1", "-"),
+            row("bundled:1", "2", &format!("{label},{ours}")),
+            row("former:1", "3", &format!("{label},{ours}")),
+            row("users:1", "4", label),
+            row("pulled:1", "5", "-"),
+        ];
+        let said = pinned(&images.concat(), &["k8s.gcr.io/pause:3.2", "bundled:1", "users:1"]);
+        let expected = format!(
+            "pinned k8s.gcr.io/pause:3.2\npinned sha256:aa\nreleased former:1\n\
+             label k8s.gcr.io/pause:3.2 {label} {ours}\nlabel sha256:aa {label} {ours}\n\
+             label former:1 io.cri-containerd.pinned= io.eggo.pinned=\n"
+        );
+        assert_eq!(said, expected);
+        assert_eq!(
+            pinned(&images.concat(), &["bundled:1"]).matches("released").count(),
+            1,
+            "the user's stays"
+        );
+        assert_eq!(
+            pinned(&images.concat(), &[]).lines().filter(|line| line.starts_with("released")).count(),
+            2
+        );
     }
 
     #[test]

@@ -186,7 +186,8 @@ async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
 
 async fn load_images_on(all: &Nodes, node: &Node) -> Result<(), Report> {
     images::load(all, node).await?;
-    archives::load(all, node).await
+    let archived = archives::load(all, node).await?;
+    images::pin(all, node, &[images::names(node), archived].concat()).await
 }
 
 async fn prune_stores(all: &Nodes) -> Result<(), PhaseError> {

@@ -46,11 +46,17 @@ impl Deployment {
         }
     }
 
-    /// A cleanup will have no bundle at hand.
-    pub(super) async fn keep_hooks(&self) -> Result<(), Report> {
+    /// What commands need that have no bundle at hand: a cleanup its hooks, `status` the images of each node.
+    pub(super) async fn keep(&self) -> Result<(), Report> {
         let Cluster { view, shelf, .. } = &self.cluster;
         let (state, config, shelf) = (view.state.clone(), view.config.clone(), shelf.clone());
-        blocking(move || state::save_hooks(&state, &config, |name, arch| shelf.file(name, arch))).await
+        let images = self.nodes.nodes.iter().map(|node| (node.host.name.clone(), node.plan.images.clone()));
+        let images = images.collect();
+        blocking(move || {
+            state::save_hooks(&state, &config, |name, arch| shelf.file(name, arch))?;
+            state::save_images(&state, &images)
+        })
+        .await
     }
 }
 
@@ -125,7 +131,7 @@ pub(super) async fn carry_out(
     let deployment = Deployment::new(request, journal, found, prepared.plan);
     let run = deployment.nodes.run.clone();
     run.begin(command, Some(bundle), Some(approval)).await?;
-    deployment.keep_hooks().await?;
+    deployment.keep().await?;
     run_list(&phases(), &selection, &deployment).await?;
     Ok(Installed { nodes: deployment.nodes.nodes.len(), changed: run.changed() })
 }

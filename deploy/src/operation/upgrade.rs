@@ -32,7 +32,7 @@ pub(super) async fn carry_out(
     let deployment = Deployment::new(request, journal, found, prepared.plan);
     let run = deployment.nodes.run.clone();
     run.begin("upgrade", Some(to.to_string()), Some(approval)).await?;
-    deployment.keep_hooks().await?;
+    deployment.keep().await?;
     let upgrading = Upgrading { deployment, to, rolling, before: Looks::default() };
     run_list(&phases(), &selection, &upgrading).await?;
     Ok(Installed { nodes: upgrading.deployment.nodes.nodes.len(), changed: run.changed() })

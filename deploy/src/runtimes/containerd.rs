@@ -9,6 +9,7 @@ use super::{
     RuntimeError, RuntimeSettings, Scope, cni_bin_dir,
 };
 use crate::remote::RemoteFile;
+use crate::version::Version;
 use toml::{Table, Value};
 
 const SETTINGS: &str = "/etc/containerd/config.toml";
@@ -34,7 +35,11 @@ pub(super) const RUNTIME: Runtime = Runtime {
     user_driver,
     files,
     cni: |scope| if knows_several(scope) { CniFolders::All } else { CniFolders::One },
-    images: Images { identity: Identity::Manifest, short_names: false },
+    images: Images {
+        identity: Identity::Manifest,
+        short_names: false,
+        pins: &[Version::new(1, 6, 22), Version::new(1, 7, 3)],
+    },
     containers: Containers {
         shim: "containerd-shim",
         namespace: "",

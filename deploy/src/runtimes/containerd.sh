@@ -21,6 +21,28 @@ remove_images() {
   done
 }
 
+# The kubelet asks containerd which images are pinned, and an image is if any of its names is, in some versions just the
+# last one that was written: all of them are. A label of ours tells those that we pinned from the user's.
+pin_images() {
+  ctr -n k8s.io images ls | wanted="$*" awk '
+    BEGIN { count = split(ENVIRON["wanted"], names); for (i = 1; i <= count; i++) wanted[names[i]] }
+    NR > 1 { line[NR] = $0; name[NR] = $1; digest[NR] = $3; if ($1 in wanted) kept[$3] }
+    END {
+      for (i = 2; i <= NR; i++) {
+        ours = index(line[i], "io.eggo.pinned=bundle")
+        if (digest[i] in kept && !index(line[i], "io.cri-containerd.pinned=pinned")) print "pinned", name[i]
+        if (!(digest[i] in kept) && ours) print "released", name[i]
+      }
+    }' | while read -r verb name; do
+    # An empty label is removed.
+    case $verb in
+      pinned) ctr -n k8s.io images label "$name" io.cri-containerd.pinned=pinned io.eggo.pinned=bundle ;;
+      released) ctr -n k8s.io images label "$name" io.cri-containerd.pinned= io.eggo.pinned= ;;
+    esac >/dev/null
+    echo "$verb $name"
+  done
+}
+
 # The pods of the cluster, and what is mounted for them; all other containers stay.
 remove_pods() {
   for container in $(ctr -n k8s.io containers ls -q 2>/dev/null); do

@@ -25,7 +25,7 @@ pub(super) const RUNTIME: Runtime = Runtime {
     user_driver,
     files,
     cni: |_| CniFolders::All,
-    images: Images { identity: Identity::Config, short_names: true },
+    images: Images { identity: Identity::Config, short_names: true, pins: &[] },
     containers: Containers {
         shim: "containerd-shim",
         namespace: "moby",

@@ -12,6 +12,8 @@ load_archive() { docker load -q -i "$1"; }
 
 remove_images() { docker image rm "$@" >/dev/null 2>&1 || :; }
 
+pin_images() { :; }
+
 # The pods of the cluster; all other containers stay.
 remove_pods() {
   docker ps -aq --filter label=io.kubernetes.pod.uid 2>/dev/null | xargs -r docker rm -f -v >/dev/null 2>&1 || :

@@ -29,7 +29,7 @@ pub(super) const RUNTIME: Runtime = Runtime {
     files,
     cni: |_| CniFolders::All,
     // Old ones print docker.io's names in full, newer ones do not.
-    images: Images { identity: Identity::Name, short_names: true },
+    images: Images { identity: Identity::Name, short_names: true, pins: &[] },
     containers: Containers {
         shim: "isulad-shim",
         namespace: "",

@@ -101,9 +101,15 @@ mod tests {
     #[test]
     fn every_runtime_has_every_function() {
         for kind in RuntimeKind::all() {
-            for function in
-                ["works", "list_images", "load_images", "load_archive", "remove_images", "remove_pods"]
-            {
+            for function in [
+                "works",
+                "list_images",
+                "load_images",
+                "load_archive",
+                "remove_images",
+                "pin_images",
+                "remove_pods",
+            ] {
                 assert!(kind.shell.contains(&format!("\n{function}() {{")), "{kind}: {function}");
             }
             assert!(kind.shell.contains(kind.client), "{kind}");

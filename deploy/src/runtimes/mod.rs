@@ -10,6 +10,7 @@
 //! | `load_images` | loads the archive on standard input |
 //! | `load_archive FILE` | loads an archive that is a file |
 //! | `remove_images NAME…` | removes images, as far as they exist |
+//! | `pin_images NAME…` | has the kubelet keep these images and none that it had kept before, as far as [`Images::pins`] |
 //! | `remove_pods` | removes the pods, and no other container |
 //!
 //! Nothing here knows a deploy.yaml or a cluster: what a configuration depends on comes as a [`Scope`]. How a runtime
@@ -144,6 +145,19 @@ pub struct Images {
     pub identity: Identity,
     /// It prints names of docker.io without the host.
     pub short_names: bool,
+    /// The first patch of each minor version, and of all later ones, that reports images as pinned. Empty: none does.
+    pub pins: &'static [Version],
+}
+
+impl Images {
+    /// Whether a kubelet is told which images are pinned.
+    pub fn are_pinned(&self, version: Version) -> bool {
+        let same = |first: &&Version| (first.major, first.minor) == (version.major, version.minor);
+        match self.pins.iter().find(same) {
+            Some(first) => version >= *first,
+            None => self.pins.last().is_some_and(|last| version >= *last),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,16 +2,18 @@
 //! folder, and every file there is written the same way: beside, fsync, rename, fsync of the folder.
 //!
 //! ```text
-//! journal.jsonl  lock  config.json  admin.conf  pki/…  hooks/ARCH/NAME  backups/NAME.db
+//! journal.jsonl  lock  config.json  images.json  admin.conf  pki/…  hooks/ARCH/NAME  backups/NAME.db
 //! ```
 //! A cluster that was removed leaves `CLUSTER.removed-DATE` beside it, with its keys and backups.
 
 mod folder;
+mod images;
 mod kept;
 mod memory;
 
 pub use folder::{Folder, write};
 pub(crate) use folder::{make, sync};
+pub use images::{NodeImages, images, save_images};
 pub use kept::{Listed, hook, list, load, none, save, save_hooks, was_made};
 pub use memory::Memory;
 
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 const JOURNAL: &str = "journal.jsonl";
 const LOCK: &str = "lock";
 const CONFIG: &str = "config.json";
+const IMAGES: &str = "images.json";
 const ADMIN: &str = "admin.conf";
 const PKI: &str = "pki";
 const HOOKS: &str = "hooks";
@@ -34,6 +37,8 @@ pub enum Name {
     Lock,
     /// The configuration as the last command left the cluster, without passwords.
     Config,
+    /// The images of the bundle that each node was given.
+    Images,
     /// The administrator's kubeconfig.
     Admin,
     /// A certificate or key, by its path in the pki folder.
@@ -51,6 +56,7 @@ impl Name {
             Self::Journal => JOURNAL.into(),
             Self::Lock => LOCK.into(),
             Self::Config => CONFIG.into(),
+            Self::Images => IMAGES.into(),
             Self::Admin => ADMIN.into(),
             Self::Pki(path) => Path::new(PKI).join(path),
             Self::Hook(arch, name) => [HOOKS, arch.as_str(), name].iter().collect(),
@@ -65,6 +71,7 @@ impl Name {
             [JOURNAL] => Some(Self::Journal),
             [LOCK] => Some(Self::Lock),
             [CONFIG] => Some(Self::Config),
+            [IMAGES] => Some(Self::Images),
             [ADMIN] => Some(Self::Admin),
             [PKI, rest @ ..] if !rest.is_empty() => Some(Self::Pki(rest.join("/"))),
             [HOOKS, arch, name] => Some(Self::Hook(arch.parse().ok()?, name.to_string())),

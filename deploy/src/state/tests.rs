@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 fn names() -> Vec<Name> {
     let hook = Name::Hook(Arch::Arm64, "before.sh".into());
     let keys = ["ca.key", "nodes/a/apiserver.key"].map(|path| Name::Pki(path.into()));
-    let mut names = vec![Name::Journal, Name::Lock, Name::Config, Name::Admin, hook];
+    let mut names = vec![Name::Journal, Name::Lock, Name::Config, Name::Images, Name::Admin, hook];
     names.extend(keys);
     names.push(Name::Backup("etcd-1.db".into()));
     names.sort();

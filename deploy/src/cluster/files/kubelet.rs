@@ -70,6 +70,19 @@ pub fn config(scope: &Scope<'_>) -> String {
     {
         set("registerWithTaints", json!([{ "key": key, "effect": "NoSchedule" }]));
     }
+    // Any threshold for disk, of the collector or of eviction, removes images that no container uses just then, and
+    // nothing inside the gap brings them back. Flags that deploy.yaml adds come before what is said here.
+    if !runtime::keeps_images(config, scope.facts, scope.version) {
+        set("imageGCHighThresholdPercent", json!(100));
+        let off = json!({
+            "memory.available": "100Mi",
+            "nodefs.available": "0%",
+            "nodefs.inodesFree": "0%",
+            "imagefs.available": "0%",
+            "imagefs.inodesFree": "0%",
+        });
+        set("evictionHard", off);
+    }
     // From 1.35 on a kubelet refuses cgroup v1 unless it is told not to; the field came with 1.31.
     if scope.version.minor >= 31 && scope.facts.cgroup == Some(Cgroup::V1) {
         set("failCgroupV1", json!(false));

@@ -30,6 +30,13 @@ pub fn files(config: &Config, facts: &Facts, kubelet: Version) -> Result<Vec<Rem
     (config.runtime.kind.files)(&scope(config, facts, kubelet))
 }
 
+/// Whether images of the bundle stay when disk gets short, because the runtime says that they are pinned. A kubelet
+/// asks since 1.23, but passes the answer on only since 1.29.
+pub fn keeps_images(config: &Config, facts: &Facts, kubelet: Version) -> bool {
+    let kind = config.runtime.kind;
+    kubelet.minor >= 29 && facts.version(kind.program).is_some_and(|version| kind.images.are_pinned(version))
+}
+
 /// On which the runtime and the kubelet agree.
 pub fn cgroup_driver(config: &Config, facts: &Facts) -> CgroupDriver {
     // No version of a kubelet changes it.
