@@ -19,6 +19,12 @@ pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet_config.yaml";
 pub const KUBE_PROXY: &str = "/etc/kubernetes/kube-proxy.conf";
 pub const KUBE_PROXY_CONFIG: &str = "/etc/kubernetes/kube-proxy-config.yaml";
 pub const NGINX: &str = "/etc/kubernetes/kube-nginx.conf";
+pub const ETCD: &str = "/etc/etcd";
+/// The certificates and keys that etcd reads as its own user; in the folder of the others all belongs to root.
+pub const ETCD_PKI: &str = "/etc/etcd/pki";
+/// The user and the group that etcd runs as.
+pub const ETCD_USER: &str = "etcd";
+pub const ETCD_OWNER: &str = "etcd:etcd";
 pub const ETCD_CONFIG: &str = "/etc/etcd/etcd.conf";
 pub const ETCD_DATA: &str = "/var/lib/etcd/default.etcd";
 pub const COREDNS: &str = "/etc/kubernetes/coredns.conf";
@@ -33,6 +39,10 @@ pub const SYSCTL_KUBELET: &str = "/etc/sysctl.d/90-eggo-kubelet.conf";
 /// `/etc/kubernetes/pki/NAME`
 pub fn pki(name: &str) -> String {
     format!("{PKI}/{name}")
+}
+
+pub fn etcd_pki(name: &str) -> String {
+    format!("{ETCD_PKI}/{name}")
 }
 
 pub fn unit(name: &str) -> String {

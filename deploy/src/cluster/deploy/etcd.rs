@@ -3,16 +3,16 @@
 use super::failed_on;
 use crate::cluster::context::{Node, require};
 use crate::cluster::files::{etcd as files, unit};
-use crate::cluster::flags::{Scope, client_url, peer_url};
+use crate::cluster::flags::{self, Scope, client_url, peer_url};
 use crate::cluster::kubectl::REPEAT;
-use crate::cluster::service::{Service, make_folder};
+use crate::cluster::service::Service;
 use crate::cluster::{Cluster, paths};
 use crate::config::{self, Component};
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
 use crate::remote::{CALL, Command, RemoteFile, Script, Written};
 use crate::run::{Outcome, Step};
-use crate::undo::Undo;
+use crate::undo::{self, Undo};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use serde_json::Value;
@@ -87,7 +87,10 @@ pub async fn any_answers(members: &[&Node]) -> bool {
 pub async fn give_certificates(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
     super::on_each(&cluster.run, members, |node| {
         Box::pin(async {
-            let files = certificates(cluster, &node.host)?;
+            account(cluster, node).await?;
+            let mut files = certificates(cluster, &node.host)?;
+            // Where one that still runs as root reads them; they go when it has become the other.
+            files.extend(files_for(cluster, &node.host, FORMER)?);
             let step = Step::new("etcd/certificates", "give etcd its certificates")
                 .fingerprint_of(files.iter().map(|file| &file.content))
                 .undo_all(files.iter().map(|file| Undo::file(&file.path)))
@@ -109,6 +112,7 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
     let facts = node.facts(&cluster.config).await?;
     let program = require(node, facts, "etcd", Role::Etcd)?;
     require(node, facts, "etcdctl", Role::Etcd)?;
+    account(cluster, node).await?;
     if !facts.etcd_data {
         introduce(cluster, node, before).await?;
     }
@@ -122,16 +126,57 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
         unit: Some(unit::write(Component::Etcd, program, &scope)),
         files: certificates(cluster, &node.host)?,
         depends: scope.version.to_string(),
-        before: Some(make_folder(paths::ETCD_DATA)),
+        before: Some(folders(&scope)),
         works: Some(etcdctl(LOCAL, &["endpoint", "health"])),
         limit: LIMIT,
-        undo: ["", ".before-restore", ".new", ".restoring", ".abandoned"]
-            .map(|beside| Undo::tree(format!("{}{beside}", paths::ETCD_DATA)))
-            .into(),
+        undo: undoes(),
         ..Service::new("etcd")
     }
     .ensure(&cluster.run, node)
     .await?;
+    forget_roots(cluster, node).await
+}
+
+/// Undone last first.
+fn undoes() -> Vec<Undo> {
+    let folders = [paths::ETCD, paths::ETCD_PKI].map(|path| Undo::folder(path));
+    let data = ["", ".before-restore", ".new", ".restoring", ".abandoned"]
+        .map(|beside| Undo::tree(format!("{}{beside}", paths::ETCD_DATA)));
+    folders.into_iter().chain(data).collect()
+}
+
+/// The user that etcd runs as, unless its package has brought it. It goes with the node's mark, when nothing runs as it.
+async fn account(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    let step = Step::new("etcd/account", "make the user of etcd").always();
+    let work = || async {
+        let script = undo::call(["make_account", paths::ETCD_USER]);
+        let output = node.remote.run(Command::sh("make the user of etcd", script)).await?;
+        Ok(Outcome::changed_if(!output.text().is_empty()))
+    };
+    cluster.run.step(&node.host.name, step, work).await?;
+    Ok(())
+}
+
+/// Gives etcd the folders that it writes to.
+fn folders(scope: &Scope<'_>) -> Script {
+    let flags = flags::of(Component::Etcd, scope);
+    let folders = flags.into_iter().filter(|(name, _)| ["data-dir", "wal-dir"].contains(&name.as_str()));
+    Script::new([include_str!("etcd_folders.sh")])
+        .set("ACCOUNT", paths::ETCD_USER)
+        .args(folders.map(|(_, folder)| folder))
+}
+
+/// The certificates that it read as root are of no use any more.
+async fn forget_roots(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    let step =
+        Step::new("etcd/former-certificates", "remove the certificates that etcd had as root").always();
+    let work = || async {
+        let paths = FORMER.iter().flat_map(|(_, path, _)| [format!("{path}.crt"), format!("{path}.key")]);
+        let script = Script::new([include_str!("remove_files.sh")]).args(paths);
+        let output = node.remote.run(Command::sh("remove former certificates", script)).await?;
+        Ok(Outcome::changed_if(!output.text().is_empty()))
+    };
+    cluster.run.step(&node.host.name, step, work).await?;
     Ok(())
 }
 
@@ -149,7 +194,7 @@ pub async fn again(cluster: &Cluster, node: &Node) -> Result<(), Report> {
 async fn introduce(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(), Report> {
     let step = Step::new("etcd/member", "introduce the etcd member")
         // Undone last first.
-        .undo(Undo::Folder { path: "/etc/etcd".into() })
+        .undo(Undo::Folder { path: paths::ETCD.into() })
         .undo(Undo::file(paths::ETCD_CONFIG))
         .always();
     let work = || async {
@@ -267,13 +312,39 @@ pub fn endpoints(cluster: &Cluster) -> String {
     members.iter().map(|node| client_url(&node.host)).collect::<Vec<_>>().join(",")
 }
 
+/// A leaf as files: its name in our table, where it goes without `.crt` and `.key`, and whose the key is.
+type Placed = (&'static str, &'static str, &'static str);
+
+/// What etcd reads belongs to its user; what others ask it with, to root.
+const PLACED: [Placed; 3] = [
+    ("etcd/server", "/etc/etcd/pki/server", paths::ETCD_OWNER),
+    ("etcd/peer", "/etc/etcd/pki/peer", paths::ETCD_OWNER),
+    ("etcd/healthcheck-client", "/etc/kubernetes/pki/etcd/healthcheck-client", "root:root"),
+];
+/// As an earlier version of ours had them, when etcd ran as root.
+const FORMER: [Placed; 2] = [
+    ("etcd/server", "/etc/kubernetes/pki/etcd/server", "root:root"),
+    ("etcd/peer", "/etc/kubernetes/pki/etcd/peer", "root:root"),
+];
+
 fn certificates(cluster: &Cluster, host: &config::Host) -> Result<Vec<RemoteFile>, Report> {
     let authority = &cluster.pki()?.authority(AuthorityName::Etcd).pem;
-    let mut files = vec![RemoteFile::new(paths::pki("etcd/ca.crt"), authority.clone())];
-    for name in ["etcd/server", "etcd/peer", "etcd/healthcheck-client"] {
+    let paths = [paths::pki("etcd/ca.crt"), paths::etcd_pki("ca.crt")];
+    let mut files = paths.map(|path| RemoteFile::new(path, authority.clone())).to_vec();
+    files.extend(files_for(cluster, host, PLACED)?);
+    Ok(files)
+}
+
+fn files_for<const N: usize>(
+    cluster: &Cluster,
+    host: &config::Host,
+    placed: [Placed; N],
+) -> Result<Vec<RemoteFile>, Report> {
+    let mut files = Vec::new();
+    for (name, path, owner) in placed {
         let leaf = cluster.leaf(host, name)?;
-        files.push(RemoteFile::new(paths::pki(&format!("{name}.crt")), leaf.certificate));
-        files.push(RemoteFile::new(paths::pki(&format!("{name}.key")), leaf.key.to_string()).secret());
+        files.push(RemoteFile::new(format!("{path}.crt"), leaf.certificate));
+        files.push(RemoteFile::new(format!("{path}.key"), leaf.key.to_string()).secret().owner(owner));
     }
     Ok(files)
 }

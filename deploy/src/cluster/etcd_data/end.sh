@@ -1,2 +1,2 @@
 # The restore is through. DATA: the member's data.
-rm -f "${DATA:?}.restoring"
+rm -rf "${DATA:?}.restoring"

@@ -9,3 +9,6 @@ rm -rf "${DATA:?}.new"
 if command -v etcdutl >/dev/null; then program=etcdutl; else program=etcdctl; fi
 ETCDCTL_API=3 $program snapshot restore "$SNAPSHOT" "$@" --data-dir="$DATA.new" >/dev/null
 rm -f "$SNAPSHOT"
+# It belongs to whom the service runs as: root, with an earlier version of ours.
+user=$(systemctl show -p User --value etcd)
+if [ -n "$user" ]; then chown -hR "$user:$user" "$DATA.new"; fi

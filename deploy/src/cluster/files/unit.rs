@@ -1,7 +1,7 @@
 //! systemd units of the components.
 
 use crate::cluster::flags::{self, Scope};
-use crate::cluster::paths;
+use crate::cluster::paths::{self, ETCD_USER};
 use crate::config::Component;
 use eggo_bundles::{Arch, Role};
 
@@ -52,6 +52,7 @@ impl Traits {
         match component {
             Component::Etcd => {
                 let mut service = vec![
+                    format!("User={ETCD_USER}\nGroup={ETCD_USER}"),
                     format!("EnvironmentFile=-{}", paths::ETCD_CONFIG),
                     // Compares pages on disk; a slow disk may take its time.
                     "TimeoutStartSec=180".to_string(),
