@@ -7,15 +7,20 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Every crate that gets into each crate of the workspace, by name.
-fn linked() -> BTreeMap<String, BTreeSet<String>> {
+/// What cargo knows of the workspace and all that it is made of on this system.
+fn graph() -> Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // What only other systems need has perhaps never been downloaded.
     let here = format!("--filter-platform={}-unknown-linux-gnu", std::env::consts::ARCH);
     let words = ["metadata", "--format-version=1", "--locked", "--offline", &here];
     let run = Command::new(cargo).args(words).current_dir(project()).output().expect("cargo runs");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let graph: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    serde_json::from_slice(&run.stdout).expect("JSON")
+}
+
+/// Every crate that gets into each crate of the workspace, by name.
+fn linked() -> BTreeMap<String, BTreeSet<String>> {
+    let graph = graph();
     let text = |value: &Value| value.as_str().expect("a text").to_string();
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let names: BTreeMap<String, String> =
@@ -42,6 +47,42 @@ fn linked() -> BTreeMap<String, BTreeSet<String>> {
         .iter()
         .map(|id| (names[&text(id)].clone(), reached(&text(id))))
         .collect()
+}
+
+/// Where it is said which Rust it takes.
+#[test]
+fn the_rust_version_suffices_for_everything_linked() {
+    let number =
+        |text: &str| -> Vec<u32> { text.split('.').map(|part| part.parse().expect("a number")).collect() };
+    let graph = graph();
+    let packages = graph["packages"].as_array().expect("a list");
+    let resolved: BTreeSet<&str> = graph["resolve"]["nodes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|node| node["id"].as_str())
+        .collect();
+    let needs =
+        packages.iter().filter(|package| package["id"].as_str().is_some_and(|id| resolved.contains(id)));
+    let needs: Vec<(Vec<u32>, &str)> = needs
+        .filter_map(|package| Some((number(package["rust_version"].as_str()?), package["name"].as_str()?)))
+        .collect();
+    let ours = needs.iter().find(|(_, name)| *name == "eggo-install").map(|(version, _)| version.clone());
+    let ours = ours.expect("the workspace says it");
+    for (version, name) in &needs {
+        assert!(version[..2] <= ours[..2], "{name} needs Rust {version:?}, and Cargo.toml says {ours:?}");
+    }
+    assert!(needs.len() > 100, "the check itself works");
+    let said = format!("{}.{}", ours[0], ours[1]);
+    for (file, words) in [
+        ("README.md", format!("Rust {said} or newer")),
+        ("README.zh-CN.md", format!("Rust {said} 或更高")),
+        ("CONTRIBUTING.md", format!("Rust {said} or newer")),
+        ("scripts/setup", format!("RUST_VERSION={said}\n")),
+    ] {
+        let text = std::fs::read_to_string(project().join(file)).expect(file);
+        assert!(text.contains(&words), "{file} does not say `{}`", words.trim());
+    }
 }
 
 #[test]
