@@ -1,7 +1,7 @@
 //! What people see of a delta: what it carries, and what it wants its parent for.
 
-use crate::build::{local, noise};
-use crate::world::{AMD64, World, elf};
+use crate::build::local;
+use crate::world::{AMD64, World, elf, noise};
 
 const DELTA: [&str; 9] =
     ["build", "-m", "m.yaml", "--key", "key", "-o", "delta.tar.gz", "--base", "old.tar.gz"];

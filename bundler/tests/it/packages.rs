@@ -1,8 +1,7 @@
 //! Packages of a small repository: who asked for them, what was misspelt, what a target must have.
 
-use crate::build::noise;
 use crate::server::{Answer, Server};
-use crate::world::World;
+use crate::world::{World, noise};
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 

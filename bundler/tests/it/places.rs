@@ -1,7 +1,7 @@
 //! Where results are written to, and what is written over.
 
-use crate::build::{BUILD, build_with, local, noise};
-use crate::world::{AMD64, Ran, elf};
+use crate::build::{BUILD, build_with, local};
+use crate::world::{AMD64, Ran, elf, noise};
 use std::path::Path;
 use std::process::Command;
 

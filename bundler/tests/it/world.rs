@@ -135,6 +135,18 @@ pub fn elf(machine: u16, text: &str) -> Vec<u8> {
 pub const AMD64: u16 = 62;
 pub const ARM64: u16 = 183;
 
+/// Bytes that do not shrink.
+pub fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.flatten().take(length).collect()
+}
+
 pub fn tar_gz(members: &[(&str, &[u8])]) -> Vec<u8> {
     let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut tar = tar::Builder::new(gz);
