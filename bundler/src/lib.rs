@@ -12,6 +12,7 @@ pub mod eggo;
 pub mod error;
 pub mod fetch;
 pub mod files;
+pub mod foreign;
 pub mod http;
 pub mod images;
 pub mod index;

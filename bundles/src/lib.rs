@@ -10,6 +10,7 @@ pub mod digest;
 pub mod dst;
 pub mod entries;
 pub mod error;
+pub mod foreign;
 mod gzip;
 pub mod index;
 pub mod keys;

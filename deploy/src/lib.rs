@@ -38,6 +38,7 @@ pub mod distribute;
 pub mod events;
 pub mod facts;
 mod failure;
+pub mod foreign;
 pub mod home;
 pub mod hooks;
 pub mod journal;

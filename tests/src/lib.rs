@@ -3,6 +3,7 @@
 //! No test of the programs lives here, and nothing that a program needs at run time.
 
 pub mod expired;
+pub mod foreign;
 pub mod lab;
 pub mod modules;
 pub mod parcel;

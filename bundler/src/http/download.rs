@@ -381,6 +381,11 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
     text.strip_prefix("bytes ")?.split('-').next()?.trim().parse().ok()
 }
 
+pub(super) fn foreign_headers(headers: &HeaderMap) {
+    range_start(headers);
+    validator(headers);
+}
+
 fn passing(error: Error) -> Failure {
     match error {
         Error::Unreachable { .. } | Error::ProxyUnreachable { .. } | Error::Silent { .. } => {

@@ -419,3 +419,8 @@ fn reason(error: &reqwest::Error) -> String {
     }
     text
 }
+/// What a server may say in headers. For fuzzing.
+pub(crate) fn foreign_headers(headers: &HeaderMap) {
+    download::foreign_headers(headers);
+    retry::pause(1, 3, std::time::Duration::from_secs(1), Some(headers));
+}

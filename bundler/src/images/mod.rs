@@ -25,6 +25,7 @@ pub use push::{Artifact, ArtifactFile, Pushed, push};
 pub use reference::{BadReference, Reference};
 pub use registries::Registries;
 
+use crate::http::{HeaderMap, HeaderName, HeaderValue};
 use crate::lock::{Blob, LockedImage};
 use crate::{Tools, beneath, cache};
 use eggo_bundles::{Arch, Digest, Role};
@@ -295,4 +296,25 @@ fn merged(wanted: &[Wanted]) -> Vec<Wanted> {
         }
     }
     by_name.into_values().collect()
+}
+
+/// What a registry may answer: lines of headers, an empty line, a document. For fuzzing.
+pub(crate) fn foreign_answer(bytes: &[u8]) {
+    let end = bytes.windows(2).position(|two| two == b"\n\n").unwrap_or(bytes.len());
+    let (head, body) = bytes.split_at(end);
+    let body = body.get(2..).unwrap_or_default();
+    let mut headers = HeaderMap::new();
+    for line in head.split(|byte| *byte == b'\n') {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let name = HeaderName::from_bytes(&line[..colon]);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(&line[colon + 1..])) {
+            headers.append(name, value);
+        }
+    }
+    let _ = challenge::parse(&headers);
+    crate::http::foreign_headers(&headers);
+    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
+    let _ = documents::Document::parse(body, content_type);
+    let _ = documents::Config::parse(body).map(|config| config.check_layers(1));
+    let _ = String::from_utf8_lossy(body).parse::<Reference>();
 }

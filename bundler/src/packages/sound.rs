@@ -59,7 +59,7 @@ fn malformed<T>(why: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::Malformed(why.into()))
 }
 
-fn check_deb(reader: &mut dyn Read, size: u64) -> Result<(), Problem> {
+pub fn check_deb(reader: &mut dyn Read, size: u64) -> Result<(), Problem> {
     let mut members = deb::Members::open(reader)?;
     members.control()?;
     let (name, data) = members.data()?;
@@ -101,7 +101,7 @@ fn unpacked<'a>(name: &str, data: &'a mut dyn BufRead) -> Result<Box<dyn Read + 
     Ok(inflate(data, format)?)
 }
 
-fn check_rpm(reader: &mut dyn Read) -> Result<(), Problem> {
+pub fn check_rpm(reader: &mut dyn Read) -> Result<(), Problem> {
     let package = rpm::read(reader)?;
     if let Some(flaw) = package.flaw() {
         return malformed(flaw);

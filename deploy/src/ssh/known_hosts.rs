@@ -42,6 +42,18 @@ impl KnownHosts {
         Ok(known)
     }
 
+    /// Reads anything, and asks for a host. For fuzzing.
+    pub(crate) fn foreign(text: &str) {
+        let mut known = Self::default();
+        known.add("file", text);
+        for (host, port) in [("10.0.0.1", 22), ("host.example", 2222)] {
+            known.algorithms(host, port);
+            for (_, entry) in known.entries.iter().take(4) {
+                known.check(host, port, entry.public_key());
+            }
+        }
+    }
+
     fn add(&mut self, file: &str, text: &str) {
         for (index, line) in text.lines().enumerate() {
             let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
