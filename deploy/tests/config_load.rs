@@ -53,6 +53,27 @@ fn the_first_generation_loads() {
 }
 
 #[test]
+fn an_arch_without_a_tarball_is_named_with_its_nodes() {
+    let text = std::fs::read_to_string(fixture("second.yaml")).unwrap();
+    let complete = load("second.yaml");
+    assert_eq!(complete.lacking.list, []);
+    let tarball = text.lines().find(|line| line.trim_start().starts_with("armsrc")).unwrap();
+    let loaded = config::parse("d.yaml", text.replace(tarball, "").as_bytes()).unwrap();
+    let arm: Vec<_> = complete.config.hosts.iter().filter(|host| host.arch == Arch::Arm64).collect();
+    let told = loaded.lacking.to_string();
+    assert!(!arm.is_empty() && told.contains("the package source names no tarball for arm64"), "{told}");
+    assert!(arm.iter().all(|host| told.contains(&host.name)), "{told}");
+    // With other content, nothing is lacking.
+    let none = text
+        .replace(tarball, "")
+        .lines()
+        .filter(|line| !line.contains("x86src"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert_eq!(config::parse("d.yaml", none.as_bytes()).unwrap().lacking.list, []);
+}
+
+#[test]
 fn the_second_generation_loads() {
     insta::assert_snapshot!("second", kept("second.yaml"));
     let loaded = load("second.yaml");

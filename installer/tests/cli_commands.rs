@@ -83,6 +83,30 @@ fn a_private_key_that_is_not_here_is_warned_about() {
 }
 
 #[test]
+fn nodes_of_an_arch_that_the_package_source_lacks_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let item = |name: &str| format!("[{{name: {name}, type: bin, dst: /usr/bin}}]");
+    let text = format!(
+        "password: x\nmasters: [{{name: a, ip: 192.168.7.1, arch: amd64}}]\n\
+         workers: [{{name: b, ip: 192.168.7.2, arch: arm64}}]\n\
+         install:\n  package-source: {{srcpath: {{amd64: /root/packages-amd64.tar.gz}}}}\n  \
+         etcd: {}\n  kubernetes-master: {}\n  kubernetes-worker: {}\n",
+        item("etcd"),
+        item("kube-apiserver"),
+        item("kubelet")
+    );
+    std::fs::write(folder.path().join("d.yaml"), &text).unwrap();
+    let validated = eggo(folder.path(), &["validate", "-f", "d.yaml"]);
+    let told = String::from_utf8(validated.stderr).unwrap();
+    assert_eq!(validated.status.code(), Some(1));
+    assert!(told.contains("d.yaml:5:"), "{told}");
+    assert!(told.contains("the package source names no tarball for arm64: b is arm64"), "{told}");
+    let both = text.replace("amd64.tar.gz", "amd64.tar.gz, arm64: /root/packages-arm64.tar.gz");
+    std::fs::write(folder.path().join("d.yaml"), both).unwrap();
+    assert!(eggo(folder.path(), &["validate", "-f", "d.yaml"]).status.success());
+}
+
+#[test]
 fn a_closed_standard_error_keeps_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();

@@ -34,6 +34,8 @@ pub struct Install {
     pub content: Content,
     pub addons: Vec<Addon>,
     pub hooks: Vec<Hook>,
+    /// Line and column of the package source.
+    pub source_at: (usize, usize),
 }
 
 pub struct Lists<'a> {
@@ -50,13 +52,15 @@ pub fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings, roles: &[Role]) -> Ins
     let mut lists = Lists { reader, warnings, items: Vec::new(), addons: Vec::new(), hooks: Vec::new() };
     let mut source = Source::default();
 
-    let first_source = top.fields(top.spelled(&["package-src", "package-source"]));
+    let source_key = top.spelled(&["package-src", "package-source"]);
+    let first_source = top.fields(source_key);
     let first_lists = top.fields(top.spelled(&["packages", "pacakges"]));
     lists.first_addons(top);
     let install = top.fields("install");
     if let (Some(node), true) = (top.node("install"), first_lists.is_some()) {
         reader.at(node, "`install` and `packages` are the lists of two generations; keep one");
     }
+    let mut source_at = place_of(top.node(source_key));
     if let Some(fields) = first_source {
         source = Source::read(fields, warnings);
     }
@@ -64,12 +68,14 @@ pub fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings, roles: &[Role]) -> Ins
         lists.first_generation(fields);
     }
     if let Some(fields) = install {
-        if let Some(below) = fields.fields(fields.spelled(&["package-source", "package-src"])) {
+        let key = fields.spelled(&["package-source", "package-src"]);
+        if let Some(below) = fields.fields(key) {
             if source.given {
                 let message = "`package-src` and `install.package-source` mean the same; keep one";
                 top.node("install").into_iter().for_each(|node| reader.at(node, message));
             }
             source = Source::read(below, warnings);
+            source_at = place_of(fields.node(key));
         }
         lists.later_generations(fields);
     }
@@ -81,7 +87,12 @@ pub fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings, roles: &[Role]) -> Ins
         content: Content { choice, tarballs: source.tarballs, items: lists.items },
         addons: lists.addons,
         hooks: lists.hooks,
+        source_at,
     }
+}
+
+fn place_of(node: Option<&Node>) -> (usize, usize) {
+    node.map_or((1, 1), |node| (node.line, node.column))
 }
 
 impl<'a> Lists<'a> {
@@ -282,7 +293,7 @@ impl<'a> Lists<'a> {
         };
         let hint = "list what each role needs, or take all of a bundle by its roles: \
                     `install: {package-source: {type: bundle}}`";
-        let (line, column) = place.map_or((1, 1), |node| (node.line, node.column));
+        let (line, column) = place_of(place);
         self.reader.problem(eggo_yaml::Problem::new(line, column, message).hinted(hint));
     }
 }

@@ -4,10 +4,10 @@ use super::model::{Config, DnsKind, Etcd, ItemKind, Login, Section};
 use super::warnings::Warnings;
 use super::way::{self, KeyPlace};
 use super::{KEYS, Secret, control_plane, defaults, extras, hosts, install, networks, runtime};
-use eggo_bundles::Role;
 use eggo_bundles::keys::SYSTEM_FOLDER;
+use eggo_bundles::{Arch, Role};
 use eggo_errors::Explain;
-use eggo_yaml::{Fields, Problems, Reader};
+use eggo_yaml::{Fields, Problem, Problems, Reader};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct Loaded {
     pub config: Config,
     pub warnings: Problems,
+    /// What makes the file useless without a bundle: archs of nodes for which its package source names no tarball.
+    pub lacking: Problems,
     /// The private keys that the file names, with their places in it.
     pub private_keys: Vec<KeyPlace>,
 }
@@ -95,14 +97,16 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
     let reader = Reader::new(file, KEYS).empty_is_absent();
     let warnings = Warnings::default();
     let top = reader.fields(&root, "");
-    let config = read(&top, &warnings);
+    let (config, source_at) = read(&top, &warnings);
     top.finish();
     let config = reader.finish(config)?;
-    Ok(Loaded { config, warnings: warnings.finish(file), private_keys: way::key_places(&root, "") })
+    let lacking = Problems { file: file.to_string(), list: lacking(&config, source_at) };
+    Ok(Loaded { config, warnings: warnings.finish(file), lacking, private_keys: way::key_places(&root, "") })
 }
 
-/// Where something is wrong, a default stands in and the reader knows of it.
-fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
+/// Also gives the place of the package source. Where something is wrong, a default stands in and the reader knows of
+/// it.
+fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> (Config, (usize, usize)) {
     let external_etcd = control_plane::external_etcd(top);
     let cluster_id = cluster_id(top);
     let (hosts, load_balancer_port) = hosts::read(top, warnings, &cluster_id, external_etcd.is_some());
@@ -133,7 +137,7 @@ fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> Config {
     };
     networks::check(top, &config, warnings);
     warn_about_content(top, warnings, &config);
-    config
+    (config, install.source_at)
 }
 
 fn cluster_id(top: &Fields<'_>) -> String {
@@ -165,13 +169,24 @@ fn warn_about_content(top: &Fields<'_>, warnings: &Warnings, config: &Config) {
         let message = format!("`{names}` of `{}` comes from the node's own repositories", item.section);
         warnings.line(item.line, message);
     }
-    let tarballs = &config.content.tarballs;
-    for arch in config.archs().into_iter().filter(|arch| !tarballs.is_empty() && !tarballs.contains_key(arch))
-    {
-        warnings.at(place, format!("no tarball for {arch}, which some nodes need unless a bundle is given"));
-    }
     let listed = config.content.items.iter().any(|item| item.section == Section::Dns);
     if listed && matches!(config.dns.kind, DnsKind::Pod { .. }) {
         warnings.at(place, "`install.dns` is not needed when `corednstype` is `pod`");
     }
+}
+
+/// A file that names a tarball for some of its nodes means to install from these.
+fn lacking(config: &Config, (line, column): (usize, usize)) -> Vec<Problem> {
+    let tarballs = &config.content.tarballs;
+    let lacks = |arch: &Arch| !tarballs.is_empty() && !tarballs.contains_key(arch);
+    let problem = |arch: Arch| {
+        let nodes = config.hosts.iter().filter(|host| host.arch == arch);
+        let nodes: Vec<&str> = nodes.map(|host| host.name.as_str()).collect();
+        let verb = if nodes.len() == 1 { "is" } else { "are" };
+        let message =
+            format!("the package source names no tarball for {arch}: {} {verb} {arch}", nodes.join(", "));
+        let hint = "name one for each arch, or leave out the package source and install from a bundle";
+        Problem::new(line, column, message).hinted(hint)
+    };
+    config.archs().into_iter().filter(lacks).map(problem).collect()
 }

@@ -31,6 +31,8 @@ impl ConfigArgs {
         let mut loaded = config::load(&self.path()?)?;
         surroundings().settle(&mut loaded.config);
         warn(&loaded.warnings);
+        // A bundle may have what the file's own tarballs lack.
+        warn(&loaded.lacking);
         Ok(loaded)
     }
 }

@@ -22,7 +22,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let path = args.config.path()?;
     let shown = path.display().to_string();
-    match (config::load(&path).map(with_keys), global.format) {
+    let loaded = config::load(&path).and_then(complete);
+    match (loaded.map(with_keys), global.format) {
         (Ok(loaded), Format::Table) => {
             super::input::warn(&loaded.warnings);
             output::text_out(&summary(&shown, &loaded.config))
@@ -39,6 +40,14 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             Err(Report::new(format!("`{shown}` is not valid")))
         }
         (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// Nobody has to know that a bundle will make up for it.
+fn complete(loaded: Loaded) -> Result<Loaded, LoadError> {
+    match loaded.lacking.list.is_empty() {
+        true => Ok(loaded),
+        false => Err(LoadError::Invalid(loaded.lacking)),
     }
 }
 
