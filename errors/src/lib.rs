@@ -9,6 +9,6 @@ mod report;
 mod size;
 
 pub use count::Count;
-pub use printable::printable;
+pub use printable::{is_obeyed, printable, printable_lines, printable_message};
 pub use report::{Code, Exit, Explain, Report};
 pub use size::{Rate, Size};

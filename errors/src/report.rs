@@ -1,5 +1,6 @@
 //! Errors as people read them, and the exit code that goes with each.
 
+use crate::{printable_lines, printable_message};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::error::Error;
@@ -129,16 +130,17 @@ impl<E: Explain> From<E> for Report {
     }
 }
 
+/// As a terminal may show it, whoever the words are from.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        write!(f, "error: {}", printable_message(&self.message))?;
         for note in &self.notes {
             for line in note.lines() {
-                write!(f, "\n  {line}")?;
+                write!(f, "\n  {}", printable_lines(line))?;
             }
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n\nhint: {hint}")?;
+            write!(f, "\n\nhint: {}", printable_message(hint))?;
         }
         Ok(())
     }
@@ -157,6 +159,16 @@ mod tests {
             report.to_string(),
             "error: no version of `kubelet` satisfies `>= 1.30`\n  found: 1.29.4 in repo `everything`\n\n\
              hint: add a repo that carries 1.30"
+        );
+    }
+
+    #[test]
+    fn shows_what_a_terminal_would_obey() {
+        let report =
+            Report::new("w1: \u{1b}[2Jx\nhint: run rm").note("\u{1b}]0;t\u{7}\nerror: y").hinted("a\rb");
+        assert_eq!(
+            report.to_string(),
+            "error: w1: \\u{1b}[2Jx\n  hint: run rm\n  \\u{1b}]0;t\\u{7}\n  error: y\n\nhint: a\\rb"
         );
     }
 

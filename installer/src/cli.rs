@@ -33,7 +33,7 @@ mod view;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use eggo_terminal::{Exit, Report};
+use eggo_terminal::{Exit, Log, Report, is_obeyed};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -124,21 +124,30 @@ pub fn main() -> ExitCode {
     eggo_terminal::keep_lookups_inside();
     let matches = Cli::command().try_get_matches().unwrap_or_else(|error| match mistyped(&error) {
         Some(report) => {
-            output::say(&report);
+            output::show(&report);
             std::process::exit(report.exit as i32)
         }
-        None => error.exit(),
+        None => end_with_usage(&error),
     });
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| end_with_usage(&error));
     start_log(cli.global.debug);
     let done = own_options_only(&matches).and_then(|()| run(cli));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(report) => {
-            output::say(&report);
+            output::show(&report);
             report.exit.into()
         }
     }
+}
+
+/// Help, or what is wrong with the arguments: in clap's own colours, unless a terminal would obey something in them.
+fn end_with_usage(error: &clap::Error) -> ! {
+    if std::env::args_os().all(|word| word.to_str().is_some_and(|word| !word.contains(is_obeyed))) {
+        error.exit();
+    }
+    output::show(error.render());
+    std::process::exit(error.exit_code())
 }
 
 /// `eggo-install plna BUNDLE`: to clap the first word is the bundle and the second is too much, but the
@@ -207,7 +216,8 @@ fn start_log(debug: bool) {
         Err(_) if debug => EnvFilter::new("eggo_deploy=debug,eggo_install=debug,eggo_bundles=debug"),
         Err(_) => return,
     };
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours could not be told from what others put into a message.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(|| Log);
     // A second subscriber can only be that of a test.
     let _ = log.with_timer(tracing_subscriber::fmt::time::uptime()).try_init();
 }

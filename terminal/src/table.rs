@@ -1,5 +1,6 @@
 //! Plain tables: aligned columns, no borders, so that they paste well into a ticket.
 
+use crate::printable;
 use std::fmt;
 
 #[derive(Debug, Clone, Default)]
@@ -21,7 +22,9 @@ impl Table {
     }
 
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        // A cell is one line, whoever its words are from.
+        let cells = cells.into_iter().map(|cell| printable(&cell.into()).into_owned());
+        self.rows.push(cells.collect());
         self
     }
 
@@ -68,5 +71,12 @@ mod tests {
         let mut table = Table::new(["NODE", "BYTES"]).right(&[1]);
         table.row(["master-1", "9"]).row(["w", "1234567"]);
         assert_eq!(table.to_string(), "NODE        BYTES\nmaster-1        9\nw         1234567\n");
+    }
+
+    #[test]
+    fn a_cell_is_one_line() {
+        let mut table = Table::new(["NODE"]);
+        table.row(["a\nb\u{1b}[2J"]);
+        assert_eq!(table.to_string(), "NODE\na\\nb\\u{1b}[2J\n");
     }
 }

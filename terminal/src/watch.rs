@@ -1,10 +1,8 @@
 //! Progress as a person sees it: bars on a terminal, a line now and then elsewhere.
 
-use crate::{Rate, Size};
+use crate::{Bar, Bars, Rate, Size, screen};
 use eggo_bundles::progress::{Progress, Task};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -25,7 +23,7 @@ const MOST_BARS: usize = 8;
 /// Draws on stderr. Cheap calls: each advance takes one lock.
 pub struct Watch {
     loudness: Loudness,
-    bars: Option<MultiProgress>,
+    bars: Option<Bars>,
     state: Mutex<State>,
 }
 
@@ -41,37 +39,40 @@ struct Running {
     done: u64,
     begun: Instant,
     told: Instant,
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
 }
 
 impl Watch {
     pub fn new(loudness: Loudness) -> Self {
-        let terminal = std::io::stderr().is_terminal() && loudness == Loudness::Normal;
-        let bars = terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8)));
+        let terminal = screen::is_watched() && loudness == Loudness::Normal;
+        let bars = terminal.then(|| Bars::new(8));
         Self { loudness, bars, state: Mutex::default() }
     }
 
-    fn bar(&self, bars: &MultiProgress, label: &str, total: Option<u64>) -> ProgressBar {
-        let template = match total {
-            Some(_) => "{prefix:28!} {bar:24} {bytes:>11} of {total_bytes:11} {bytes_per_sec:>13} {eta:>4}",
-            None => "{prefix:28!} {spinner} {bytes:>11} {bytes_per_sec:>13}",
+    fn bar(&self, bars: &Bars, label: &str, total: Option<u64>) -> Bar {
+        let bar = match total {
+            Some(total) => bars.bar(
+                total,
+                "{prefix:28!} {bar:24} {bytes:>11} of {total_bytes:11} {bytes_per_sec:>13} {eta:>4}",
+                "━╸─",
+            ),
+            None => bars.spinner("{prefix:28!} {spinner} {bytes:>11} {bytes_per_sec:>13}"),
         };
-        let style = ProgressStyle::with_template(template).expect("the template is a literal");
-        let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-        let bar = bars.add(bar.with_style(style.progress_chars("━╸─")));
-        bar.set_prefix(label.to_string());
+        bar.set_prefix(label);
         bar
     }
 
-    /// A line that nobody may miss, quiet or not.
-    pub fn insist(&self, line: &str) {
-        let printed = match &self.bars {
-            Some(bars) if !bars.is_hidden() => bars.println(line).is_ok(),
-            _ => false,
-        };
-        if !printed {
-            // Nobody reads stderr: nothing to do about it.
-            let _ = writeln!(std::io::stderr(), "{line}");
+    /// Lines that nobody may miss, quiet or not.
+    pub fn insist(&self, lines: &str) {
+        if !self.bars.as_ref().is_some_and(|bars| bars.show(lines)) {
+            screen::show(lines);
+        }
+    }
+
+    /// A message that nobody may miss, whoever its words are from.
+    pub fn insist_message(&self, message: &str) {
+        if !self.bars.as_ref().is_some_and(|bars| bars.say(message)) {
+            screen::say(message);
         }
     }
 
@@ -115,7 +116,7 @@ impl Progress for Watch {
         let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(running) = state.tasks.remove(&task.0) else { return };
         if let (Some(bar), Some(bars)) = (&running.bar, &self.bars) {
-            bar.finish_and_clear();
+            bar.clear();
             bars.remove(bar);
         }
     }

@@ -244,3 +244,29 @@ fn the_library_looks_nothing_up_in_its_surroundings() {
         }
     }
 }
+
+/// What is printed may come from a node, a bundle or a file: it is made printable at the one exit.
+#[test]
+fn only_one_crate_writes_to_the_terminal() {
+    let exits = ["stdout()", "stderr()", "::stdout", "::stderr", "print!(", "println!(", "/dev/tty"];
+    for crate_ in ["bundles", "bundler", "deploy", "installer", "yaml", "errors"] {
+        let source = project().join(crate_).join("src");
+        for path in files(&source).keys() {
+            let text = std::fs::read_to_string(source.join(path)).expect("a text");
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            for exit in exits {
+                assert!(
+                    !code.contains(exit),
+                    "{crate_}/src/{}: `{exit}` goes around eggo-terminal",
+                    path.display()
+                );
+            }
+        }
+        let manifest = std::fs::read_to_string(project().join(crate_).join("Cargo.toml")).expect("a text");
+        let needs = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        for other in ["indicatif", "rpassword", "console", "crossterm"] {
+            let named = needs.lines().any(|line| line.starts_with(other));
+            assert!(!named, "{crate_} has {other} besides eggo-terminal");
+        }
+    }
+}

@@ -7,7 +7,6 @@ use eggo_bundles::progress::Progress;
 use eggo_bundles::sbom::Created;
 use eggo_bundles::{KeyPair, SecretKey, TrustedKeys};
 use eggo_terminal::Report;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Flags of the commands that seal a new bundle.
@@ -42,7 +41,7 @@ pub fn signing_key(named: Option<&Path>, progress: &dyn Progress) -> Result<Secr
 pub fn password(prompt: &str) -> Option<String> {
     match std::env::var("EGGO_KEY_PASSWORD") {
         Ok(password) => Some(password),
-        Err(_) if std::io::stdin().is_terminal() => rpassword::prompt_password(prompt).ok(),
+        Err(_) if eggo_terminal::can_ask() => eggo_terminal::hidden(prompt).ok(),
         Err(_) => None,
     }
 }

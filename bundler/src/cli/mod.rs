@@ -30,8 +30,8 @@ mod verify;
 mod why;
 
 use clap::{Parser, Subcommand};
-use eggo_terminal::{Exit, Loudness, Report, Watch};
-use std::io::{IsTerminal, Write};
+use eggo_terminal::{Exit, Loudness, Report, Watch, is_obeyed};
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
+            show_usage(&error);
             return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
         }
     };
@@ -105,7 +105,7 @@ pub fn main() -> ExitCode {
     match run(cli.command, &watch) {
         Ok(()) => ExitCode::SUCCESS,
         Err(report) => {
-            let _ = writeln!(std::io::stderr(), "{report}");
+            eggo_terminal::show(&report);
             report.exit.into()
         }
     }
@@ -136,6 +136,14 @@ fn run(command: Command, watch: &Watch) -> Result<(), Report> {
     }
 }
 
+/// Help, or what is wrong with the arguments: in clap's own colours, unless a terminal would obey something in them.
+fn show_usage(error: &clap::Error) {
+    match std::env::args_os().all(|word| word.to_str().is_some_and(|word| !word.contains(is_obeyed))) {
+        true => drop(error.print()),
+        false => eggo_terminal::show(error.render()),
+    }
+}
+
 /// What is waited for or tried again is said always; `-v` shows what the program does, `-vv` what its parts do;
 /// `EGGO_LOG` is as `RUST_LOG`.
 fn trace(loudness: Loudness, verbose: u8, watch: Arc<Watch>) {
@@ -149,7 +157,8 @@ fn trace(loudness: Loudness, verbose: u8, watch: Arc<Watch>) {
     let filter = EnvFilter::try_from_env("EGGO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let writer = move || Lines(Arc::clone(&watch));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
-    let subscriber = subscriber.with_ansi(std::io::stderr().is_terminal()).with_level(verbose > 0);
+    // Colours could not be told from what others put into a message.
+    let subscriber = subscriber.with_ansi(false).with_level(verbose > 0);
     // Only a second subscriber in one process could make this fail.
     let _ = subscriber.without_time().with_target(false).try_init();
 }
@@ -159,7 +168,7 @@ struct Lines(Arc<Watch>);
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.insist(String::from_utf8_lossy(bytes).trim_end());
+        self.0.insist_message(String::from_utf8_lossy(bytes).trim_end());
         Ok(bytes.len())
     }
 

@@ -1,9 +1,8 @@
-//! Data on stdout.
+//! Data on stdout: in which form, and where to.
 
 use clap::{Args, ValueEnum};
 use eggo_terminal::Report;
-use serde::Serialize;
-use std::io::{self, Write};
+pub use eggo_terminal::{print, print_bytes as bytes, print_json as json};
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -47,25 +46,4 @@ impl ForceArgs {
         Err(Report::new(format!("`{}` is there already", file.display()))
             .hinted("name another file with `-o`, or replace it with `--force`"))
     }
-}
-
-/// Prints text; a reader that has seen enough (`| head`) is no error.
-pub fn print(text: &str) -> Result<(), Report> {
-    bytes(text.as_bytes())
-}
-
-pub fn bytes(bytes: &[u8]) -> Result<(), Report> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Report::new(format!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-pub fn json(value: &impl Serialize) -> Result<(), Report> {
-    let text = serde_json::to_string_pretty(value);
-    let text = text.map_err(|error| Report::new(format!("cannot print as JSON: {error}")))?;
-    print(&(text + "\n"))
 }

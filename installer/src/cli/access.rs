@@ -6,12 +6,10 @@ use super::surroundings::surroundings;
 use eggo_deploy::config::{Config, Secret};
 use eggo_deploy::operation::{Access, Passwords, Prompts};
 use eggo_deploy::ssh::{HostKeys, UnknownKey, UnknownKeys};
-use eggo_terminal::Report;
+use eggo_terminal::{Report, printable, yes};
 use futures::future::BoxFuture;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Access to nodes")]
@@ -61,7 +59,7 @@ impl AccessArgs {
             },
         };
         let keys = keys.map_err(|error| Report::new(format!("cannot read known_hosts: {error}")))?;
-        let keys = match (self.accept_new_host_keys, std::io::stdin().is_terminal()) {
+        let keys = match (self.accept_new_host_keys, eggo_terminal::can_ask()) {
             (true, _) => keys.accept_new(),
             (false, true) => keys.ask(Arc::new(Terminal)),
             (false, false) => keys,
@@ -80,7 +78,7 @@ fn secret(ask: bool, file: Option<&Path>, prompt: &str) -> Result<Option<Secret>
     if !ask {
         return Ok(None);
     }
-    let answer = rpassword::prompt_password(prompt);
+    let answer = eggo_terminal::hidden(prompt);
     answer.map(|text| Some(Secret::new(text))).map_err(|error| {
         Report::new(format!("cannot ask for a password: {error}")).hinted("name a file that holds it instead")
     })
@@ -113,7 +111,7 @@ struct Terminal;
 impl Prompts for Terminal {
     fn passphrase(&self, key: &Path) -> Option<Secret> {
         let prompt = format!("passphrase of {}: ", key.display());
-        rpassword::prompt_password(prompt).ok().map(Secret::new)
+        eggo_terminal::hidden(&prompt).ok().map(Secret::new)
     }
 
     fn warn(&self, text: &str) {
@@ -125,7 +123,9 @@ impl UnknownKeys for Terminal {
     fn ask<'a>(&'a self, key: &'a UnknownKey) -> BoxFuture<'a, bool> {
         let question = format!(
             "{}: the key of {} is not known:\n  {}\nDo you believe it? [y/N] ",
-            key.node, key.host, key.key
+            printable(&key.node),
+            printable(&key.host),
+            printable(&key.key)
         );
         Box::pin(async move {
             // Reading a line blocks; the connections go on meanwhile.
@@ -136,7 +136,7 @@ impl UnknownKeys for Terminal {
 
 /// Without `--yes` someone must be there who can be asked about `what` this does.
 pub fn can_ask(sure: bool, what: &str) -> Result<(), Report> {
-    match sure || std::io::stdin().is_terminal() {
+    match sure || eggo_terminal::can_ask() {
         true => Ok(()),
         false => Err(Report::new(format!("{what}, and nobody can be asked")).hinted("say `--yes`")),
     }
@@ -149,27 +149,4 @@ pub fn confirm(sure: bool, what: &str, question: &str) -> Result<(), Report> {
         true => Ok(()),
         false => Err(Report::new("stopped: nothing was changed").code("declined")),
     }
-}
-
-static ASKING: AtomicBool = AtomicBool::new(false);
-
-/// Whether a question stands there without an answer.
-pub fn is_asking() -> bool {
-    ASKING.load(Ordering::Relaxed)
-}
-
-/// Asks a question on stderr; anything but a yes is a no.
-pub fn yes(question: &str) -> bool {
-    // Who asks has the keyboard until the answer: else two questions could stand there for one answer.
-    let mut keyboard = std::io::stdin().lock();
-    eprint!("{question}");
-    let _ = std::io::stderr().flush();
-    let mut answer = String::new();
-    ASKING.store(true, Ordering::Relaxed);
-    let read = keyboard.read_line(&mut answer);
-    ASKING.store(false, Ordering::Relaxed);
-    if read.is_err() {
-        return false;
-    }
-    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }

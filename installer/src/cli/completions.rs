@@ -15,5 +15,5 @@ pub struct Args {
 pub fn run(args: Args, mut command: clap::Command) -> Result<(), Report> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "eggo-install", &mut text);
-    output::text_out(&String::from_utf8_lossy(&text))
+    output::bytes(&text)
 }

@@ -1,6 +1,6 @@
 //! `eggo-install BUNDLE -f deploy.yaml`: the whole install.
 
-use super::access::{AccessArgs, can_ask, yes};
+use super::access::{AccessArgs, can_ask};
 use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
 use super::state::StateArgs;
@@ -13,7 +13,7 @@ use eggo_deploy::plan;
 use eggo_deploy::preflight;
 use eggo_deploy::state::{Folder, Name};
 use eggo_deploy::stop::Stop;
-use eggo_terminal::{Count, Report};
+use eggo_terminal::{Count, Report, yes};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -143,7 +143,7 @@ impl PlanConsentArgs {
         stop::carry_out(&request.stop.clone(), async {
             let ready = operation::prepare(request).await?.fit()?;
             if global.format == Format::Table {
-                output::say(plan_view::render(ready.prepared()).trim_end());
+                output::show(plan_view::render(ready.prepared()).trim_end());
             }
             let agreed = match self.approve {
                 Some(digest) => return ready.approved(digest).await?.run().await,

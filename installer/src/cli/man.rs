@@ -18,7 +18,7 @@ pub fn run(args: Args, command: clap::Command) -> Result<(), Report> {
         let mut page = Vec::new();
         let rendered = clap_mangen::Man::new(command).render(&mut page);
         rendered.map_err(|error| Report::new(format!("cannot write the manual page: {error}")))?;
-        return output::text_out(&String::from_utf8_lossy(&page));
+        return output::bytes(&page);
     };
     let failed = |error| Report::new(format!("cannot write to `{}`: {error}", folder.display()));
     std::fs::create_dir_all(&folder).map_err(failed)?;

@@ -1,8 +1,8 @@
 //! Ctrl-C and SIGTERM: the first asks the operation to stop, the second ends the program at once.
 
-use super::{access, runtime};
+use super::runtime;
 use eggo_deploy::stop::Stop;
-use eggo_terminal::{Exit, Report};
+use eggo_terminal::{Exit, Report, is_asking};
 use std::future::Future;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,7 +27,7 @@ fn listen(stop: Stop) -> Result<(), Report> {
                     _ = terminate.recv() => {}
                 }
                 // Who is being asked has not agreed to anything yet.
-                if stop.is_asked() || access::is_asking() {
+                if stop.is_asked() || is_asking() {
                     std::process::exit(Exit::Stopped as i32);
                 }
                 // The operation says that it stops, through its view: between the bars, not into them.

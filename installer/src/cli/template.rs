@@ -78,9 +78,9 @@ fn runtime(text: &str) -> Result<RuntimeKind, String> {
 
 pub fn run(args: Args) -> Result<(), Report> {
     if args.password.is_some() {
-        eprintln!(
+        output::say(
             "warning: the password will stand in the file in plain text, and stands in your shell's history; \
-             a private key (`--private-key`) or an agent is safer"
+             a private key (`--private-key`) or an agent is safer",
         );
     }
     let text = Template {
@@ -118,11 +118,11 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Report> {
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
         Ok(()) => {
-            eprintln!(
+            output::say(format_args!(
                 "wrote {}; check it with `eggo-install validate -f {}`",
                 path.display(),
                 path.display()
-            );
+            ));
             Ok(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

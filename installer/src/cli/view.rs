@@ -5,10 +5,8 @@
 
 use super::{Format, output};
 use eggo_deploy::events::{Event, Sink, Told, Underway};
-use eggo_terminal::{Rate, Size};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use eggo_terminal::{Bar, Rate, Size};
 use std::collections::HashMap;
-use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,7 +14,7 @@ use std::time::Duration;
 pub fn sink(format: Format) -> Arc<dyn Sink> {
     match format {
         Format::Json => Arc::new(Lines),
-        Format::Table if std::io::stderr().is_terminal() => Arc::new(Bars::new()),
+        Format::Table if eggo_terminal::is_watched() => Arc::new(Bars::new()),
         Format::Table => quiet(),
     }
 }
@@ -40,10 +38,8 @@ impl Sink for Lines {
 }
 
 fn put(value: &impl serde::Serialize) {
-    if let Ok(line) = serde_json::to_string(value) {
-        // Nobody is left to tell when stdout is gone; the run itself goes on.
-        let _ = output::text_out(&format!("{line}\n"));
-    }
+    // Nobody is left to tell when stdout is gone; the run itself goes on.
+    let _ = eggo_terminal::print_json_line(value);
 }
 
 /// For log files: what ends, what takes long, what went wrong.
@@ -149,18 +145,18 @@ fn part(title: &str, nodes: &[&str]) -> String {
 
 /// For a terminal.
 struct Bars {
-    all: MultiProgress,
+    all: eggo_terminal::Bars,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    phase: Option<ProgressBar>,
+    phase: Option<Bar>,
     title: String,
     /// Steps under way, by node and step.
     running: HashMap<(String, String), String>,
     done: usize,
-    nodes: HashMap<String, ProgressBar>,
+    nodes: HashMap<String, Bar>,
 }
 
 /// More bars than this scroll the terminal; the others count in the phase's line.
@@ -170,12 +166,12 @@ const MOST_NAMED: usize = 5;
 
 impl Bars {
     fn new() -> Self {
-        Self { all: MultiProgress::new(), state: Mutex::default() }
+        Self { all: eggo_terminal::Bars::new(20), state: Mutex::default() }
     }
 
     fn keep(&self, line: &str) {
         // A terminal that is gone takes no line.
-        let _ = self.all.println(line);
+        let _ = self.all.say(line);
     }
 }
 
@@ -189,16 +185,15 @@ impl Sink for Bars {
         let mut state = self.state.lock().expect("no panic while locked");
         match event {
             Event::PhaseStarted { title, .. } => {
-                let bar = self.all.add(ProgressBar::new_spinner());
-                bar.set_style(style("{spinner} {wide_msg}"));
-                bar.enable_steady_tick(Duration::from_millis(120));
+                let bar = self.all.spinner("{spinner} {wide_msg}");
+                bar.tick_every(Duration::from_millis(120));
                 *state = State { phase: Some(bar), title, ..State::default() };
                 state.draw();
             }
             Event::PhaseFinished { .. } => {
-                state.nodes.drain().for_each(|(_, bar)| bar.finish_and_clear());
+                state.nodes.drain().for_each(|(_, bar)| bar.clear());
                 if let Some(bar) = state.phase.take() {
-                    bar.finish_and_clear();
+                    bar.clear();
                 }
             }
             Event::StepStarted { node, step, title, .. } => {
@@ -212,18 +207,17 @@ impl Sink for Bars {
             }
             Event::Progress { node, done, total, rate, seconds_left } => {
                 if !state.nodes.contains_key(&node) && state.nodes.len() < MOST_BARS && done < total {
-                    let bar = self.all.add(ProgressBar::new(total));
-                    bar.set_style(style("  {prefix:<16!} [{bar:24}] {msg}"));
-                    bar.set_prefix(node.clone());
+                    let bar = self.all.bar(total, "  {prefix:<16!} [{bar:24}] {msg}", "=> ");
+                    bar.set_prefix(&node);
                     state.nodes.insert(node.clone(), bar);
                 }
                 if let Some(bar) = state.nodes.get(&node) {
                     bar.set_length(total);
                     bar.set_position(done);
                     let left = seconds_left.map(|left| format!(", {left} s left")).unwrap_or_default();
-                    bar.set_message(format!("{} of {}, {}{left}", Size(done), Size(total), Rate(rate)));
+                    bar.set_message(&format!("{} of {}, {}{left}", Size(done), Size(total), Rate(rate)));
                     if done >= total {
-                        bar.finish_and_clear();
+                        bar.clear();
                         state.nodes.remove(&node);
                     }
                 }
@@ -245,12 +239,8 @@ impl State {
         let now =
             if running.is_empty() { String::new() } else { format!(" · {}{more}", running.join(", ")) };
         let done = if self.done > 0 { format!(" ({} done)", self.done) } else { String::new() };
-        bar.set_message(format!("{}{done}{now}", self.title));
+        bar.set_message(&format!("{}{done}{now}", self.title));
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("a template of ours").progress_chars("=> ")
 }
 
 #[cfg(test)]
