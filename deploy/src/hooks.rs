@@ -11,6 +11,10 @@ use eggo_bundles::Role;
 use eggo_errors::Report;
 use std::time::Duration;
 
+/// The last lines of a hook's output, and how much of each, that are passed on.
+const MOST_LINES: usize = 50;
+const MOST_OF_A_LINE: usize = 500;
+
 /// How hooks run during one command.
 #[derive(Clone, Copy)]
 pub struct Hooks<'a> {
@@ -32,7 +36,7 @@ impl Hooks<'_> {
         let step = Step::new(step_id(hook), format!("run the hook {}", hook.name)).fingerprint_of([&script]);
         let work = || async {
             let output = remote.run(self.command(host, hook, script.clone())).await?;
-            let words = output.text();
+            let words = tail(&output.text());
             if !words.is_empty() {
                 self.run.event(Event::note(Some(&host.name), format!("{}: {words}", hook.name)));
             }
@@ -62,11 +66,44 @@ impl Hooks<'_> {
         Command::sh(format!("run the hook {}", hook.name), script)
             .stdin(content)
             .timeout(hook.timeout + Duration::from_secs(30))
+            .last_words()
             .once()
+    }
+}
+
+/// What of a hook's output is worth repeating.
+fn tail(words: &str) -> String {
+    let lines: Vec<&str> = words.lines().collect();
+    let left_out = lines.len().saturating_sub(MOST_LINES);
+    let mut kept: Vec<String> = lines[left_out..].iter().map(|line| start(line)).collect();
+    if left_out > 0 {
+        kept.insert(0, "…".into());
+    }
+    kept.join("\n")
+}
+
+fn start(line: &str) -> String {
+    match line.char_indices().nth(MOST_OF_A_LINE) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_string(),
     }
 }
 
 /// A hook's name in the journal.
 pub fn step_id(hook: &Hook) -> String {
     format!("hook/{}/{}/{}", hook.schedule, hook.role, hook.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_output_the_end_is_passed_on() {
+        assert_eq!(tail("a\nb"), "a\nb");
+        let long: String = (0..60).map(|n| format!("line {n}\n")).collect();
+        let passed_on = tail(&long);
+        assert!(passed_on.starts_with("…\nline 10\n") && passed_on.ends_with("line 59"), "{passed_on}");
+        assert_eq!(tail(&"é".repeat(600)), "é".repeat(500) + "…");
+    }
 }

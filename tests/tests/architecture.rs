@@ -248,12 +248,10 @@ fn the_library_looks_nothing_up_in_its_surroundings() {
 /// What is printed may come from a node, a bundle or a file: it is made printable at the one exit.
 #[test]
 fn only_one_crate_writes_to_the_terminal() {
-    let exits = ["stdout()", "stderr()", "::stdout", "::stderr", "print!(", "println!(", "/dev/tty"];
+    let exits = ["::stdout", "::stderr", " stdout()", " stderr()", "print!(", "println!("];
     for crate_ in ["bundles", "bundler", "deploy", "installer", "yaml", "errors"] {
         let source = project().join(crate_).join("src");
-        for path in files(&source).keys() {
-            let text = std::fs::read_to_string(source.join(path)).expect("a text");
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for (path, code) in files(&source) {
             for exit in exits {
                 assert!(
                     !code.contains(exit),

@@ -13,6 +13,9 @@ use zeroize::Zeroizing;
 /// `repeat LIMIT COMMAND…`, for a script.
 pub const REPEAT: &str = include_str!("repeat.sh");
 
+/// A thousand nodes, with all that the API has to say about each.
+const MOST_OUTPUT: usize = 32 << 20;
+
 pub struct Kubectl<'a> {
     host: &'a dyn Host,
     program: &'a str,
@@ -37,7 +40,7 @@ impl<'a> Kubectl<'a> {
             .set("FOLDER", FOLDER);
         let mut stdin = self.kubeconfig.as_bytes().to_vec();
         stdin.extend_from_slice(input);
-        Command::sh(title, script).stdin(stdin)
+        Command::sh(title, script).stdin(stdin).at_most(MOST_OUTPUT)
     }
 
     pub async fn run(&self, title: &str, script: Script) -> Result<Output, Report> {

@@ -1,6 +1,6 @@
 //! What all of some nodes are sure to have, as `eggo-bundle` takes it for the `baseline` of a manifest.
 
-use super::{Facts, Package};
+use super::{Facts, Listed, Package};
 use eggo_bundles::Arch;
 use eggo_errors::Explain;
 use serde::Serialize;
@@ -63,7 +63,7 @@ impl Baseline {
         };
         let mut found: BTreeMap<(&str, &str), Found<'_>> = BTreeMap::new();
         for node in facts {
-            for Package { name, version, arch } in &node.packages {
+            for Listed { name, version, arch } in node.packages.iter() {
                 let found = found.entry((name, arch)).or_default();
                 found.nodes.insert(&node.node);
                 let older = found.oldest.is_none_or(|oldest| manager.compare(version, oldest).is_lt());

@@ -21,7 +21,7 @@ section memory && while read -r key value _; do
   case $key in MemTotal: | MemAvailable: | SwapTotal:) echo "$key $value" ;; esac
 done < /proc/meminfo
 section disks && df -Pk 2>/dev/null
-section mounts && cat /proc/mounts
+section mounts && grep -E '[ ,](ro|emergency_ro|shutdown)[ ,]' /proc/mounts
 section cgroup && {
   if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo v2; cat /sys/fs/cgroup/cgroup.controllers
   elif [ -d /sys/fs/cgroup/memory ] || [ -d /sys/fs/cgroup/cpu ]; then echo v1
@@ -60,9 +60,10 @@ section services && systemctl list-units --type=service --state=running --plain 
 section enabled && systemctl list-unit-files --type=service --state=enabled --no-legend --no-pager 2>/dev/null
 # shellcheck disable=SC2086 # A list.
 section states && systemctl is-active $SERVICES 2>/dev/null
-section tcp && cat /proc/net/tcp /proc/net/tcp6 2>/dev/null
-section udp && cat /proc/net/udp /proc/net/udp6 2>/dev/null
-section addresses && cat /proc/net/fib_trie 2>/dev/null
+# Of connections and routes there may be a hundred thousand: only what listens, and the node's own addresses, count.
+section tcp && grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null
+section udp && grep -h ' 07 ' /proc/net/udp /proc/net/udp6 2>/dev/null
+section addresses && awk '/\|-- / { leaf = $0 } /host LOCAL/ && !seen[leaf]++ { print leaf; print }' /proc/net/fib_trie 2>/dev/null
 section selinux && cat /sys/fs/selinux/enforce 2>/dev/null
 section store && ls -ln "$STORE" 2>/dev/null
 section incoming && ls -ln "$INCOMING" 2>/dev/null

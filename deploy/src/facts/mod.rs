@@ -3,9 +3,11 @@
 
 pub mod baseline;
 mod look;
+mod packages;
 mod parse;
 
 pub use look::{Look, MODULES, look, tools};
+pub use packages::{Listed, Package, Packages};
 pub use parse::parse;
 
 use crate::pki::Certificate;
@@ -61,7 +63,7 @@ pub struct Facts {
     pub cluster: Option<String>,
     /// Traces of a Kubernetes that are there.
     pub leftovers: Vec<String>,
-    pub packages: Vec<Package>,
+    pub packages: Packages,
     /// Units of a cluster's services that packages brought.
     pub units: BTreeSet<String>,
     /// systemd-resolved has a list of the real name servers, where `/etc/resolv.conf` names only its stub.
@@ -163,15 +165,6 @@ pub enum Protocol {
     Udp,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Package {
-    pub name: String,
-    /// With epoch and release, as the package manager compares it.
-    pub version: String,
-    /// As the package manager spells it.
-    pub arch: String,
-}
-
 impl Facts {
     /// The mount that `path` lies on.
     pub fn mount(&self, path: &str) -> Option<&Mount> {
@@ -192,8 +185,8 @@ impl Facts {
         self.programs.get(program)?.version
     }
 
-    pub fn package(&self, name: &str) -> Option<&Package> {
-        self.packages.iter().find(|package| package.name == name)
+    pub fn package(&self, name: &str) -> Option<Listed<'_>> {
+        self.packages.get(name)
     }
 
     pub fn runs(&self, service: &str) -> bool {

@@ -1,7 +1,10 @@
 //! The answer of `look.sh` → [`Facts`].
 
 use super::look::services as services_asked;
-use super::{Cgroup, Facts, Manager, Module, Mount, Os, Package, Port, Program, Protocol, Selinux};
+use super::{
+    Cgroup, Facts, Listed, MODULES, Manager, Module, Mount, Os, Packages, Port, Program, Protocol, Selinux,
+    tools,
+};
 use crate::pki::Certificate;
 use crate::store::Contents;
 use crate::version::Version;
@@ -16,9 +19,27 @@ const UDP_BOUND: &str = "07";
 /// Mounted so, or made so by a disk error: ext4 of newer kernels leaves `rw` standing then.
 const READ_ONLY: [&str; 3] = ["ro", "emergency_ro", "shutdown"];
 
+/// More lines than any node has packages, mounts, ports and addresses.
+const MOST_LINES: usize = 50_000;
+/// Lists of words, each of which takes more memory than its line.
+const WORDS: [&str; 10] = [
+    "services",
+    "enabled",
+    "states",
+    "leftovers",
+    "units",
+    "cni",
+    "programs",
+    "settings",
+    "modules",
+    "tools",
+];
+const MOST_WORDS: usize = 1_500;
+const MOST_MOUNTS: usize = 8_000;
+
 /// Parses the answer; `before` and `after` are this machine's clock around the question.
 pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, String> {
-    let sections = sections(text);
+    let sections = sections(text)?;
     if !sections.contains_key("end") {
         return Err("the answer is incomplete".into());
     }
@@ -31,9 +52,10 @@ pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, S
         return Err("`uname` says nothing".into());
     };
     let (manager, packages) = packages(lines("packages"));
+    let (tools, named): (_, BTreeSet<&str>) = (tools(), lines("tools").iter().copied().collect());
     let memory = |key: &str| {
         let line = lines("memory").iter().find_map(|line| line.strip_prefix(key));
-        line.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+        line.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0).saturating_mul(1024)
     };
     Ok(Facts {
         node: node.into(),
@@ -56,7 +78,7 @@ pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, S
         }),
         mounts: mounts(lines("disks"), lines("mounts")),
         modules: lines("modules").iter().filter_map(|line| module(line)).collect(),
-        tools: lines("tools").iter().map(|line| line.to_string()).collect(),
+        tools: tools.into_iter().filter(|tool| named.contains(tool)).map(Into::into).collect(),
         programs: lines("programs").iter().filter_map(|line| program(line)).collect(),
         services: services(lines("services")),
         enabled_services: services(lines("enabled")),
@@ -83,10 +105,13 @@ pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, S
     })
 }
 
-fn sections(text: &str) -> HashMap<&str, Vec<&str>> {
+fn sections(text: &str) -> Result<HashMap<&str, Vec<&str>>, String> {
     let mut sections: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut current = "";
-    for line in text.lines() {
+    for (number, line) in text.lines().enumerate() {
+        if number == MOST_LINES {
+            return Err(format!("the answer has more than {MOST_LINES} lines"));
+        }
         match line.strip_prefix("@@ ") {
             Some(name) => {
                 current = name;
@@ -95,7 +120,13 @@ fn sections(text: &str) -> HashMap<&str, Vec<&str>> {
             None => sections.entry(current).or_default().push(line),
         }
     }
-    sections
+    let limits = WORDS.iter().map(|name| (*name, MOST_WORDS)).chain([("disks", MOST_MOUNTS)]);
+    for (name, most) in limits {
+        if sections.get(name).is_some_and(|lines| lines.len() > most) {
+            return Err(format!("it lists more than {most} of `{name}`"));
+        }
+    }
+    Ok(sections)
 }
 
 fn os(lines: &[&str]) -> Os {
@@ -114,8 +145,8 @@ fn os(lines: &[&str]) -> Os {
 /// How far the clock is off at least, given that it was read between `before` and `after`.
 fn skew(clock: Option<i64>, before: i64, after: i64) -> i64 {
     match clock {
-        Some(clock) if clock > after => clock - after,
-        Some(clock) if clock < before => clock - before,
+        Some(clock) if clock > after => clock.saturating_sub(after),
+        Some(clock) if clock < before => clock.saturating_sub(before),
         _ => 0,
     }
 }
@@ -137,7 +168,7 @@ fn mounts(disks: &[&str], mounts: &[&str]) -> Vec<Mount> {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let [_, size, _, free, _, path @ ..] = fields.as_slice() else { return None };
             let path = path.join(" ");
-            let bytes = |kib: &str| kib.parse::<u64>().ok().map(|kib| kib * 1024);
+            let bytes = |kib: &str| kib.parse::<u64>().ok().map(|kib| kib.saturating_mul(1024));
             Some(Mount { size: bytes(size)?, free: bytes(free)?, read_only: read_only.contains(&path), path })
         })
         .filter(|mount| mount.path.starts_with('/'))
@@ -150,7 +181,7 @@ fn unescape(path: &str) -> String {
 }
 
 fn module(line: &str) -> Option<(String, Module)> {
-    let (name, state) = line.split_once(' ')?;
+    let (name, state) = line.split_once(' ').filter(|(name, _)| MODULES.contains(name))?;
     let state = match state {
         "loaded" => Module::Loaded,
         "loadable" => Module::Loadable,
@@ -193,22 +224,20 @@ fn services(lines: &[&str]) -> BTreeSet<String> {
     lines.iter().filter_map(unit).map(|unit| unit.trim_end_matches(".service").to_string()).collect()
 }
 
-fn packages(lines: &[&str]) -> (Option<Manager>, Vec<Package>) {
+fn packages<'a>(lines: &[&'a str]) -> (Option<Manager>, Packages) {
     let manager = match lines.first() {
         Some(&"dpkg") => Manager::Dpkg,
         Some(&"rpm") => Manager::Rpm,
-        _ => return (None, Vec::new()),
+        _ => return (None, Packages::default()),
     };
-    let package = |line: &&str| {
+    let package = |line: &&'a str| {
         let mut fields = line.split('\t');
         let (status, name, version, arch) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
         // `rc` has only configuration files left; `gpg-pubkey` is a key, not a package.
         let installed = status.as_bytes().get(1) == Some(&b'i') && name != "gpg-pubkey";
-        installed.then(|| Package { name: name.into(), version: version.into(), arch: arch.into() })
+        installed.then_some(Listed { name, version, arch })
     };
-    let mut packages: Vec<Package> = lines[1..].iter().filter_map(package).collect();
-    packages.sort();
-    (Some(manager), packages)
+    (Some(manager), lines[1..].iter().filter_map(package).collect())
 }
 
 fn ports<'a>(lines: &'a [&str], protocol: Protocol, wanted: &'a str) -> impl Iterator<Item = Port> + 'a {
@@ -265,7 +294,7 @@ mod tests {
         assert_eq!(facts.swap, 0);
         assert_eq!(facts.cgroup, Some(Cgroup::V2));
         assert_eq!(facts.manager, Some(Manager::Dpkg));
-        let names: Vec<&str> = facts.packages.iter().map(|package| package.name.as_str()).collect();
+        let names: Vec<&str> = facts.packages.iter().map(|package| package.name).collect();
         assert_eq!(names, ["adduser", "apt", "libc6"]);
         assert_eq!(facts.package("libc6").unwrap().version, "2.36-9+deb12u4");
         assert_eq!(facts.modules["br_netfilter"], Module::Loadable);
@@ -310,6 +339,14 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_without_measure_is_refused() {
+        let long = ANSWER.replace("@@ leftovers\n", &format!("@@ leftovers\n{}", "\n".repeat(5_000)));
+        assert_eq!(parse("n", &long, 0, 0), Err("it lists more than 1500 of `leftovers`".into()));
+        let lines = "\n".repeat(60_000);
+        assert_eq!(parse("n", &lines, 0, 0), Err("the answer has more than 50000 lines".into()));
+    }
+
+    #[test]
     fn an_rpm_answer_keeps_epochs_and_drops_keys() {
         let lines = [
             "rpm",
@@ -319,8 +356,8 @@ mod tests {
         ];
         let (manager, packages) = packages(&lines);
         assert_eq!(manager, Some(Manager::Rpm));
-        assert_eq!(packages.len(), 2);
-        assert_eq!(packages[1].version, "1:1.12.20-8");
+        assert_eq!(packages.iter().count(), 2);
+        assert_eq!(packages.get("dbus").unwrap().version, "1:1.12.20-8");
     }
 
     #[test]
@@ -329,5 +366,6 @@ mod tests {
         assert_eq!(skew(Some(4), 5, 15), -1);
         assert_eq!(skew(Some(20), 5, 15), 5);
         assert_eq!(skew(None, 5, 15), 0);
+        assert_eq!(skew(Some(i64::MIN), 5, 15), i64::MIN, "a node may say anything");
     }
 }

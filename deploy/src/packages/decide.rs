@@ -1,7 +1,7 @@
 //! Facts × packages of the bundle → what is to be installed.
 
 use super::PackageError;
-use crate::facts::{Facts, Manager, Package};
+use crate::facts::{Facts, Listed, Manager};
 use eggo_bundles::{Item, version};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -67,8 +67,8 @@ impl Transaction {
 }
 
 impl Versions {
-    fn of(item: &Item, package: Option<&Package>) -> Self {
-        let installed = package.map(|package| package.version.clone());
+    fn of(item: &Item, package: Option<Listed<'_>>) -> Self {
+        let installed = package.map(|package| package.version.to_string());
         Self { name: item.name.clone(), installed, bundled: item.version.clone() }
     }
 }
@@ -88,12 +88,10 @@ pub fn changes(facts: &Facts, items: &[Arc<Item>]) -> Result<Changes, PackageErr
             .into_iter()
             .flatten()
             .filter(|package| fits(manager, item, package));
-        let newest = newest.max_by(|a, b| manager.compare(&a.version, &b.version)).copied();
+        let newest = newest.max_by(|a, b| manager.compare(a.version, b.version)).copied();
         let list = match newest {
             None => &mut changes.new,
-            Some(package) if manager.compare(&package.version, &item.version).is_lt() => {
-                &mut changes.upgraded
-            }
+            Some(package) if manager.compare(package.version, &item.version).is_lt() => &mut changes.upgraded,
             Some(_) => &mut changes.kept,
         };
         list.push(Versions::of(item, newest));
@@ -108,7 +106,7 @@ pub fn decide(facts: &Facts, items: &[Arc<Item>]) -> Result<Transaction, Package
 /// What the packages need of each other that is neither in the transaction nor on the node. A cheap
 /// look before anything is sent; the package manager knows better, once the files are there.
 pub fn unmet(facts: &Facts, items: &[Arc<Item>]) -> Vec<Unmet> {
-    let mut there: BTreeSet<&str> = facts.packages.iter().map(|package| package.name.as_str()).collect();
+    let mut there: BTreeSet<&str> = facts.packages.iter().map(|package| package.name).collect();
     there.extend(items.iter().map(|item| item.name.as_str()));
     let lacks = |item: &Arc<Item>| {
         let missing = item.requires.iter().filter(|name| !there.contains(name.as_str()));
@@ -117,17 +115,17 @@ pub fn unmet(facts: &Facts, items: &[Arc<Item>]) -> Vec<Unmet> {
     items.iter().flat_map(lacks).collect()
 }
 
-fn by_name(facts: &Facts) -> BTreeMap<&str, Vec<&Package>> {
-    let mut map: BTreeMap<&str, Vec<&Package>> = BTreeMap::new();
-    for package in &facts.packages {
-        map.entry(&package.name).or_default().push(package);
+fn by_name(facts: &Facts) -> BTreeMap<&str, Vec<Listed<'_>>> {
+    let mut map: BTreeMap<&str, Vec<Listed<'_>>> = BTreeMap::new();
+    for package in facts.packages.iter() {
+        map.entry(package.name).or_default().push(package);
     }
     map
 }
 
 /// Whether an installed package is of the architecture that the bundled one is for. A package
 /// without one (`all`, `noarch`) stands for any.
-fn fits(manager: Manager, item: &Item, package: &Package) -> bool {
+fn fits(manager: Manager, item: &Item, package: &Listed<'_>) -> bool {
     let (native, any) = match manager {
         Manager::Dpkg => (item.arch.as_str(), "all"),
         Manager::Rpm => (item.arch.machine(), "noarch"),

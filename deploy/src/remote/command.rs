@@ -7,6 +7,10 @@ use tokio::sync::mpsc;
 
 /// How long a command may take unless it says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(600);
+/// How much a command may print unless it says otherwise. Many nodes answer at the same time, and not all of them mean well.
+const MOST_OUTPUT: usize = 1 << 20;
+/// How much of a command's last words is kept where the rest does not count.
+const LAST_OUTPUT: usize = 64 << 10;
 
 /// A POSIX shell script for a node. Secrets never stand in the script (everyone on the node can
 /// see a command line): they go through standard input or into a file.
@@ -26,6 +30,16 @@ pub struct Command {
     pub once: bool,
     /// Receives standard output while it comes, in place of [`Output::stdout`].
     pub stdout: Option<mpsc::Sender<Bytes>>,
+    pub keeps: Keeps,
+}
+
+/// What is kept of standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// All of it. A command that prints more than so many bytes is given up.
+    All(usize),
+    /// The end of it, at least so many bytes if there are as many.
+    Last(usize),
 }
 
 /// Who runs the command on the node.
@@ -64,6 +78,7 @@ impl Command {
             checked: true,
             once: false,
             stdout: None,
+            keeps: Keeps::All(MOST_OUTPUT),
         }
     }
 
@@ -84,6 +99,18 @@ impl Command {
 
     pub fn stdout_to(mut self, pieces: mpsc::Sender<Bytes>) -> Self {
         self.stdout = Some(pieces);
+        self
+    }
+
+    /// It may print so many bytes.
+    pub fn at_most(mut self, bytes: usize) -> Self {
+        self.keeps = Keeps::All(bytes);
+        self
+    }
+
+    /// It may print as much as it likes; the end is kept, for people.
+    pub fn last_words(mut self) -> Self {
+        self.keeps = Keeps::Last(LAST_OUTPUT);
         self
     }
 

@@ -28,6 +28,8 @@ pub enum RemoteError {
     Lost { host: String, title: String, reason: String },
     #[error("{host}: could not {title} within {timeout:?}")]
     Timeout { host: String, title: String, timeout: Duration },
+    #[error("{host}: could not {title}: nothing has moved for {} s", limit.as_secs())]
+    Stalled { host: String, title: String, limit: Duration },
     #[error("{host}: could not {title}: exit status {status}")]
     Failed { host: String, title: String, status: u32, last_words: String },
     #[error("{host}: could not {title}: {reason}")]
@@ -57,6 +59,7 @@ impl RemoteError {
             | Self::Sudo { host, .. }
             | Self::Lost { host, .. }
             | Self::Timeout { host, .. }
+            | Self::Stalled { host, .. }
             | Self::Failed { host, .. }
             | Self::Answer { host, .. } => host,
         }
@@ -95,7 +98,7 @@ impl Explain for RemoteError {
             Self::Jump { error, .. } => return error.code(),
             Self::Sudo { .. } => "sudo-refused",
             Self::Lost { .. } => "connection-lost",
-            Self::Timeout { .. } => "command-timeout",
+            Self::Timeout { .. } | Self::Stalled { .. } => "command-timeout",
             Self::Failed { .. } => "command-failed",
             Self::Answer { .. } => "unexpected-answer",
         })
@@ -128,7 +131,7 @@ impl Explain for RemoteError {
             Self::Sudo { .. } => {
                 Some("log in as root, allow passwordless sudo, or give --sudo-password-file or --ask-sudo-password".into())
             }
-            Self::Lost { .. } | Self::Timeout { .. } => {
+            Self::Lost { .. } | Self::Timeout { .. } | Self::Stalled { .. } => {
                 Some("run the same command again: it goes on where it stopped".into())
             }
             Self::Jump { error, .. } => error.hint(),

@@ -15,7 +15,7 @@ mod quote;
 pub mod sandbox;
 mod script;
 
-pub use command::{Command, Output, Stdin, Who};
+pub use command::{Command, Keeps, Output, Stdin, Who};
 pub use error::RemoteError;
 pub use files::{KEPT, RemoteFile, Written};
 pub use quote::{quote, words};

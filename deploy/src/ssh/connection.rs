@@ -3,8 +3,9 @@
 use super::host::Target;
 use super::known_hosts::{Verdict, describe};
 use super::login::Refused;
+use super::pace::Pace;
 use super::{HostKeys, Login};
-use crate::remote::{Output, RemoteError, Stdin};
+use crate::remote::{Keeps, Output, RemoteError, Stdin};
 use bytes::{Bytes, BytesMut};
 use russh::client::{self, Handle};
 use russh::{ChannelMsg, Sig};
@@ -15,17 +16,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// For all of it: TCP, banner, keys and login. A person who is asked about a host key may think longer.
-pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// A node that says nothing for this long is asked whether it still lives.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// A connection on which nothing moves for this long is given up, also in the middle of a write.
 const DEAD_AFTER: Duration = Duration::from_secs(45);
-/// More output than any command of ours prints.
-const MAX_STDOUT: usize = 64 << 20;
-/// Messages that wait for their reader. A jump host's connection carries many nodes: one that is slow to
-/// read must not hold up the others.
-const WAITING: usize = 4096;
+/// What a node may send before it is read, for each channel: nodes that flood us all do so at the same time.
+const WINDOW: u32 = 256 << 10;
+/// Messages that wait for their reader: it is these, and not the window, that hold a flood up.
+const WAITING: usize = 8;
+/// A jump host's connection carries many nodes: one that is slow to read must not hold up the others.
+const WAITING_AT_JUMP: usize = 4096;
+/// A connection that takes no goodbye is dropped.
+const CLOSING: Duration = Duration::from_secs(2);
 /// A failed command's last words are at the end.
 const MAX_STDERR: usize = 64 << 10;
 
@@ -79,7 +81,30 @@ impl client::Handler for Checker {
 pub(super) enum Ended {
     Done(Output),
     Lost(String),
-    TooMuch,
+    /// It printed more than so many bytes.
+    TooMuch(usize),
+    /// Nothing has moved for so long.
+    Stalled(Duration),
+}
+
+/// A command for a channel of its own.
+pub(super) struct Exec {
+    pub(super) command: String,
+    /// Goes to its standard input before `stdin`.
+    pub(super) head: Bytes,
+    pub(super) stdin: Stdin,
+    pub(super) stdout: Option<mpsc::Sender<Bytes>>,
+    pub(super) keeps: Keeps,
+    /// It is given up when nothing has moved for so long.
+    pub(super) idle: Option<Duration>,
+}
+
+impl Exec {
+    /// Without any input, and with so much output at most.
+    pub(super) fn new(command: String, most: usize) -> Self {
+        let (head, stdin, keeps) = (Bytes::new(), Stdin::Empty, Keeps::All(most));
+        Self { command, head, stdin, stdout: None, keeps, idle: None }
+    }
 }
 
 impl Connection {
@@ -88,18 +113,18 @@ impl Connection {
         keys: &Arc<HostKeys>,
         login: &Login,
         way: Way,
+        limit: Duration,
     ) -> Result<Self, RemoteError> {
-        let waiting =
-            if matches!(way, Way::ToJump) { WAITING } else { client::Config::default().channel_buffer_size };
+        let waiting = if matches!(way, Way::ToJump) { WAITING_AT_JUMP } else { WAITING };
         let stream = match way {
             Way::Through(stream) => Some(stream),
             Way::Direct | Way::ToJump => None,
         };
         let asking = Arc::new(watch::Sender::new(false));
         let shaking = Self::shake_hands(target, keys, login, (stream, waiting), asking.clone());
-        within(HANDSHAKE_LIMIT, &asking, shaking).await.unwrap_or_else(|| {
+        within(limit, &asking, shaking).await.unwrap_or_else(|| {
             let (host, address) = (target.name.clone(), target.to_string());
-            Err(RemoteError::Silent { host, address, limit: HANDSHAKE_LIMIT })
+            Err(RemoteError::Silent { host, address, limit })
         })
     }
 
@@ -122,6 +147,7 @@ impl Connection {
             inactivity_timeout: Some(DEAD_AFTER),
             nodelay: true,
             channel_buffer_size: waiting,
+            window_size: WINDOW,
             ..client::Config::default()
         });
         let refusal = Arc::new(Mutex::new(None));
@@ -154,14 +180,9 @@ impl Connection {
         self.handle.is_closed()
     }
 
-    /// Runs `command` with the login shell; `head` goes to its standard input before `stdin`.
-    pub(super) async fn exec(
-        &self,
-        command: String,
-        head: Bytes,
-        stdin: Stdin,
-        stdout: Option<mpsc::Sender<Bytes>>,
-    ) -> Ended {
+    /// Runs a command with the login shell.
+    pub(super) async fn exec(&self, exec: Exec) -> Ended {
+        let Exec { command, head, stdin, stdout, keeps, idle } = exec;
         let channel = match self.handle.channel_open_session().await {
             Ok(channel) => channel,
             Err(error) => return Ended::Lost(error.to_string()),
@@ -170,28 +191,35 @@ impl Connection {
             return Ended::Lost(error.to_string());
         }
         let (mut read, write) = channel.split();
-        let sending = async move {
+        let pace = Pace::new(idle);
+        let sending = async {
             write.data_bytes(head).await?;
             match stdin {
                 Stdin::Empty => {}
                 Stdin::Bytes(bytes) => write.data_bytes(bytes).await?,
                 Stdin::Stream(mut pieces) => {
-                    while let Some(piece) = pieces.recv().await {
+                    while let Some(piece) = pace.wait_for_us(pieces.recv()).await {
+                        let length = piece.len();
                         write.data_bytes(piece).await?;
+                        pace.sent(length);
                     }
                 }
             }
             write.eof().await
         };
-        let receiving = async move {
-            let mut output = Received::default();
+        let receiving = async {
+            let mut output = Received::new(keeps);
             while let Some(message) = read.wait().await {
+                pace.moved();
                 match message {
                     ChannelMsg::Data { data } => match &stdout {
                         // A receiver that has gone away wants no more, but the status still counts.
                         Some(pieces) => drop(pieces.send(data).await),
-                        None if output.stdout.len() + data.len() > MAX_STDOUT => return Ended::TooMuch,
-                        None => output.stdout.extend_from_slice(&data),
+                        None => {
+                            if let Err(most) = output.stdout(&data) {
+                                return Ended::TooMuch(most);
+                            }
+                        }
                     },
                     ChannelMsg::ExtendedData { data, .. } => output.stderr(&data),
                     ChannelMsg::ExitStatus { exit_status } => output.status = Some(exit_status),
@@ -206,14 +234,17 @@ impl Connection {
         };
         // The end of the command ends the sending too: a command need not read all its input, and
         // on a dead connection nobody makes room for more.
-        tokio::pin!(sending, receiving);
-        tokio::select! {
-            ended = &mut receiving => ended,
-            sent = &mut sending => match sent {
-                Ok(()) => receiving.await,
+        let whole = async {
+            tokio::pin!(sending, receiving);
+            tokio::select! {
+                ended = &mut receiving => ended,
                 // The channel may be closed because the command has ended: its status tells.
-                Err(_) => receiving.await,
-            },
+                _sent = &mut sending => receiving.await,
+            }
+        };
+        tokio::select! {
+            ended = whole => ended,
+            limit = pace.stalled() => Ended::Stalled(limit),
         }
     }
 
@@ -227,7 +258,8 @@ impl Connection {
     }
 
     pub(super) async fn close(&self) {
-        let _ = self.handle.disconnect(russh::Disconnect::ByApplication, "", "").await;
+        let closing = self.handle.disconnect(russh::Disconnect::ByApplication, "", "");
+        let _ = tokio::time::timeout(CLOSING, closing).await;
     }
 }
 
@@ -268,19 +300,30 @@ async fn within<T>(
     }
 }
 
-#[derive(Default)]
 struct Received {
+    keeps: Keeps,
     status: Option<u32>,
     stdout: BytesMut,
     stderr: BytesMut,
 }
 
 impl Received {
-    fn stderr(&mut self, data: &[u8]) {
-        self.stderr.extend_from_slice(data);
-        if self.stderr.len() > 2 * MAX_STDERR {
-            self.stderr = self.stderr.split_off(self.stderr.len() - MAX_STDERR);
+    fn new(keeps: Keeps) -> Self {
+        Self { keeps, status: None, stdout: BytesMut::new(), stderr: BytesMut::new() }
+    }
+
+    /// `Err`: it is more than is taken.
+    fn stdout(&mut self, data: &[u8]) -> Result<(), usize> {
+        match self.keeps {
+            Keeps::All(most) if self.stdout.len() + data.len() > most => return Err(most),
+            Keeps::All(_) => self.stdout.extend_from_slice(data),
+            Keeps::Last(last) => keep_last(&mut self.stdout, data, last),
         }
+        Ok(())
+    }
+
+    fn stderr(&mut self, data: &[u8]) {
+        keep_last(&mut self.stderr, data, MAX_STDERR);
     }
 
     fn end(self) -> Ended {
@@ -290,6 +333,15 @@ impl Received {
             }
             None => Ended::Lost("it ended without a status".into()),
         }
+    }
+}
+
+/// At least the last bytes, and at most twice as many.
+fn keep_last(kept: &mut BytesMut, data: &[u8], last: usize) {
+    kept.extend_from_slice(data);
+    if kept.len() > 2 * last {
+        // Copied, so that what is dropped takes no memory.
+        *kept = BytesMut::from(&kept[kept.len() - last..]);
     }
 }
 

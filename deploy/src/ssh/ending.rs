@@ -3,7 +3,7 @@
 //! Closing a channel is not enough: sshd leaves what runs on it alone. So every command carries a mark in its
 //! environment, by which a second one finds its processes, whatever groups and sessions they are in.
 
-use super::connection::Connection;
+use super::connection::{Connection, Exec};
 use crate::remote::Stdin;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(super) const SCRIPT: &str = include_str!("end.sh");
 /// What is ended gets five seconds on the node.
 const LIMIT: Duration = Duration::from_secs(12);
+/// It prints nothing.
+const MOST_OUTPUT: usize = 64 << 10;
 const NAME: &str = "EGGO_COMMAND";
 
 /// The commands that run on one node.
@@ -36,8 +38,9 @@ pub(super) struct Ender {
 impl Ender {
     async fn end(&self, marks: &[String]) {
         let marks: String = marks.iter().map(|mark| format!("{NAME}={mark}\n")).collect();
+        let (head, stdin) = (self.head.clone(), Stdin::Bytes(marks.into()));
         let ending =
-            self.connection.exec(self.command.clone(), self.head.clone(), Stdin::Bytes(marks.into()), None);
+            self.connection.exec(Exec { head, stdin, ..Exec::new(self.command.clone(), MOST_OUTPUT) });
         // On a connection that is gone nothing can be ended; whoever connects next finds the node as it is.
         let _ = tokio::time::timeout(LIMIT, ending).await;
     }
@@ -67,7 +70,7 @@ impl Commands {
     pub(super) fn begin(self: &Arc<Self>, ender: &Arc<Ender>) -> Underway {
         let mark = format!("{}-{}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed));
         self.running.lock().expect("no panic while locked").insert(mark.clone(), ender.clone());
-        Underway { commands: self.clone(), mark }
+        Underway { commands: self.clone(), mark, gives_up: false }
     }
 
     /// Ends all of them, and waits for that; no other will begin.
@@ -90,12 +93,19 @@ impl Commands {
 pub(super) struct Underway {
     commands: Arc<Commands>,
     mark: String,
+    /// Its connection is good for nothing more.
+    gives_up: bool,
 }
 
 impl Underway {
     /// What its processes have in their environment.
     pub(super) fn mark(&self) -> String {
         format!("{NAME}={}", self.mark)
+    }
+
+    /// Ends it, and closes its connection then: on one, a command that cannot be ended goes on printing.
+    pub(super) fn give_up(mut self) {
+        self.gives_up = true;
     }
 
     /// It has ended by itself.
@@ -108,8 +118,13 @@ impl Drop for Underway {
     fn drop(&mut self) {
         let ender = self.commands.running.lock().expect("no panic while locked").remove(&self.mark);
         let (Some(ender), Ok(runtime)) = (ender, tokio::runtime::Handle::try_current()) else { return };
-        let mark = std::mem::take(&mut self.mark);
+        let (mark, gives_up) = (std::mem::take(&mut self.mark), self.gives_up);
         // It lasts a few seconds at most.
-        runtime.spawn(async move { ender.end(&[mark]).await });
+        runtime.spawn(async move {
+            ender.end(&[mark]).await;
+            if gives_up {
+                ender.connection.close().await;
+            }
+        });
     }
 }

@@ -1,12 +1,13 @@
 //! A node over SSH: its connection, made when first needed and re-made when lost, and root on it.
 
-use super::connection::{Connection, Ended, Way};
+use super::connection::{Connection, Ended, Exec, Way};
 use super::ending::{self, Commands, Ender};
-use super::{HostKeys, Jump, Login};
+use super::{HostKeys, Jump, Login, Patience};
 use crate::config::HostKey;
 use crate::events::{Event, Sink};
-use crate::remote::{Command, Host, Output, RemoteError, Script, Stdin, Who, quote, words};
+use crate::remote::{Command, Host, Keeps, Output, RemoteError, Script, Stdin, Who, quote, words};
 use bytes::Bytes;
+use eggo_errors::Size;
 use futures::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
@@ -15,8 +16,6 @@ use tokio::sync::{Mutex, Semaphore};
 
 /// sshd allows 10 sessions per connection unless told otherwise.
 const CHANNELS: usize = 8;
-/// How long a lost connection is tried anew before the command fails.
-const RECONNECT_FOR: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Linux takes at most 128 KiB in one argument; longer scripts go through a file.
@@ -28,6 +27,8 @@ const STAGED: &str = include_str!("staged.sh");
 const AFTER_PASSWORD: &str = include_str!("after_password.sh");
 /// The line that [`AFTER_PASSWORD`] waits for.
 const LINE: &str = "--- begin ---";
+/// More than a word or a path in an answer.
+const MOST_WORDS: usize = 64 << 10;
 
 /// Where a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +68,17 @@ pub struct SshHost {
     keys: Arc<HostKeys>,
     jump: Option<Arc<Jump>>,
     events: Arc<dyn Sink>,
-    link: Mutex<Option<Link>>,
+    link: Mutex<Slot>,
     channels: Semaphore,
     commands: Arc<Commands>,
+    patience: Patience,
+}
+
+enum Slot {
+    None,
+    Up(Link),
+    /// Commands that waited for this attempt share its outcome: they do not wait for a silent node one after the other.
+    Failed(Instant, RemoteError),
 }
 
 /// A live connection, and how to be root on it.
@@ -95,10 +104,17 @@ impl SshHost {
             keys,
             jump: None,
             events,
-            link: Mutex::new(None),
+            link: Mutex::new(Slot::None),
             channels: Semaphore::new(CHANNELS),
             commands: Arc::new(Commands::new()),
+            patience: Patience::default(),
         }
+    }
+
+    /// With other limits than usual.
+    pub fn patient(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Reaches the node through another host.
@@ -108,28 +124,47 @@ impl SshHost {
     }
 
     pub async fn close(&self) {
-        if let Some(link) = self.link.lock().await.take() {
+        if let Slot::Up(link) = std::mem::replace(&mut *self.link.lock().await, Slot::None) {
             link.connection.close().await;
         }
     }
 
     async fn link(&self) -> Result<Link, RemoteError> {
+        let asked = Instant::now();
         let mut slot = self.link.lock().await;
-        if let Some(link) = slot.as_ref().filter(|link| !link.connection.is_closed()) {
-            return Ok(link.clone());
+        match &*slot {
+            Slot::Up(link) if !link.connection.is_closed() => return Ok(link.clone()),
+            Slot::Failed(when, error) if *when >= asked => return Err(error.clone()),
+            _ => {}
         }
+        let made = self.new_link().await;
+        *slot = match &made {
+            Ok(link) => Slot::Up(link.clone()),
+            Err(error) => Slot::Failed(Instant::now(), error.clone()),
+        };
+        made
+    }
+
+    async fn new_link(&self) -> Result<Link, RemoteError> {
+        let limit = self.patience.handshake;
         let way = match &self.jump {
-            Some(jump) => Way::Through(jump.stream_to(&self.target).await?),
+            Some(jump) => Way::Through(jump.stream_to(&self.target, limit).await?),
             None => Way::Direct,
         };
-        let connection = Connection::open(&self.target, &self.keys, &self.login, way).await?;
+        let connection = Connection::open(&self.target, &self.keys, &self.login, way, limit).await?;
         let connection = Arc::new(connection);
         let root = self.root(&connection).await?;
         let (command, head) = self.wrapped(ending::SCRIPT, root, None);
         let ender = Arc::new(Ender { connection: connection.clone(), command, head });
-        let link = Link { connection, root, ender };
-        *slot = Some(link.clone());
-        Ok(link)
+        Ok(Link { connection, root, ender })
+    }
+
+    /// The next command gets another connection.
+    async fn forget(&self, link: &Link) {
+        let mut slot = self.link.lock().await;
+        if matches!(&*slot, Slot::Up(now) if Arc::ptr_eq(&now.connection, &link.connection)) {
+            *slot = Slot::None;
+        }
     }
 
     async fn root(&self, connection: &Connection) -> Result<Root, RemoteError> {
@@ -166,16 +201,36 @@ impl SshHost {
         command: String,
         head: Bytes,
     ) -> Result<Output, RemoteError> {
-        let asking = connection.exec(command, head, Stdin::Empty, None);
-        match tokio::time::timeout(Duration::from_secs(60), asking).await {
-            Ok(Ended::Done(output)) => Ok(output),
-            Ok(Ended::Lost(reason)) => Err(self.lost("become root", reason)),
-            Ok(Ended::TooMuch) | Err(_) => Err(self.lost("become root", "no answer".into())),
+        let title = "become root";
+        let asking = connection.exec(Exec { head, ..Exec::new(command, MOST_WORDS) });
+        let limit = self.patience.root;
+        match tokio::time::timeout(limit, asking).await {
+            Ok(ended) => self.judge(title, ended),
+            Err(_) => Err(self.timeout(title, limit)),
         }
     }
 
     fn lost(&self, title: &str, reason: String) -> RemoteError {
         RemoteError::Lost { host: self.target.name.clone(), title: title.into(), reason }
+    }
+
+    fn timeout(&self, title: &str, timeout: Duration) -> RemoteError {
+        RemoteError::Timeout { host: self.target.name.clone(), title: title.into(), timeout }
+    }
+
+    fn judge(&self, title: &str, ended: Ended) -> Result<Output, RemoteError> {
+        let host = &self.target.name;
+        match ended {
+            Ended::Done(output) => Ok(output),
+            Ended::Lost(reason) => Err(self.lost(title, reason)),
+            Ended::TooMuch(most) => {
+                let reason = format!("it prints more than {}", Size(most as u64));
+                Err(RemoteError::answer(host, title, reason))
+            }
+            Ended::Stalled(limit) => {
+                Err(RemoteError::Stalled { host: host.clone(), title: title.into(), limit })
+            }
+        }
     }
 
     /// The command line for a script, and what must come first on its standard input. `mark` is for the environment.
@@ -213,43 +268,43 @@ impl SshHost {
             } else {
                 self.wrapped(&request.script, root, Some(&mark))
             };
-            match link.connection.exec(command, head, request.stdin, request.stdout).await {
-                Ended::Done(output) => Ok(output),
-                Ended::Lost(reason) => Err(self.lost(title, reason)),
-                Ended::TooMuch => Err(RemoteError::answer(&self.target.name, title, "it prints too much")),
-            }
+            // A stream goes on as long as it moves; what is sent at once has the limit of its command.
+            let idle = matches!(request.stdin, Stdin::Stream(_)).then_some(self.patience.idle);
+            let Request { stdin, stdout, keeps, .. } = request;
+            let ended = link.connection.exec(Exec { command, head, stdin, stdout, keeps, idle }).await;
+            self.judge(title, ended)
         };
-        match tokio::time::timeout(timeout, running).await {
-            // One that prints too much goes on printing.
-            Ok(Err(error @ RemoteError::Answer { .. })) => Err(error),
+        let limit = timeout.min(self.patience.command);
+        let error = match tokio::time::timeout(limit, running).await {
+            // One that prints too much, or has stalled, goes on.
+            Ok(Err(error @ (RemoteError::Answer { .. } | RemoteError::Stalled { .. }))) => error,
             Ok(result) => {
                 underway.done();
-                result
+                return result;
             }
-            Err(_) => {
-                // It is being ended, but may hold on to its channel: the next command gets a new connection.
-                self.link.lock().await.take();
-                Err(RemoteError::Timeout { host: self.target.name.clone(), title: title.into(), timeout })
-            }
-        }
+            Err(_) => self.timeout(title, limit),
+        };
+        // It is being ended, but may hold on to its channel, or go on printing.
+        self.forget(&link).await;
+        underway.give_up();
+        Err(error)
     }
 
     /// A script that is too long for a command line, as a file of the login user's.
     async fn stage(&self, link: &Link, title: &str, script: &str) -> Result<String, RemoteError> {
         let command = words(["exec", "sh", "-c", STAGE]);
         let stdin = Stdin::Bytes(script.to_string().into());
-        match link.connection.exec(command, Bytes::new(), stdin, None).await {
-            Ended::Done(output) if output.success() => match output.text() {
-                path if is_path(&path) => Ok(path),
-                path => Err(RemoteError::answer(
-                    &self.target.name,
-                    title,
-                    format!("its `mktemp` prints {path:?}, which is no path"),
-                )),
-            },
-            Ended::Done(output) => Err(RemoteError::failed(&self.target.name, title, &output, false)),
-            Ended::Lost(reason) => Err(self.lost(title, reason)),
-            Ended::TooMuch => Err(RemoteError::answer(&self.target.name, title, "it prints too much")),
+        let ended = link.connection.exec(Exec { stdin, ..Exec::new(command, MOST_WORDS) }).await;
+        let output = self.judge(title, ended)?;
+        if !output.success() {
+            return Err(RemoteError::failed(&self.target.name, title, &output, false));
+        }
+        match output.text() {
+            path if is_path(&path) => Ok(path),
+            path => {
+                let reason = format!("its `mktemp` prints {path:?}, which is no path");
+                Err(RemoteError::answer(&self.target.name, title, reason))
+            }
         }
     }
 }
@@ -277,6 +332,7 @@ struct Request {
     who: Who,
     stdin: Stdin,
     stdout: Option<tokio::sync::mpsc::Sender<Bytes>>,
+    keeps: Keeps,
 }
 
 impl Host for SshHost {
@@ -294,7 +350,8 @@ impl Host for SshHost {
 
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>> {
         Box::pin(async move {
-            let Command { title, script, stdin, timeout, who, secret, checked, once, stdout } = command;
+            let Command { title, script, stdin, timeout, who, secret, checked, once, stdout, keeps } =
+                command;
             let begin = Instant::now();
             let _channel = self.channels.acquire().await.expect("never closed");
             let replay = match &stdin {
@@ -303,7 +360,7 @@ impl Host for SshHost {
                 Stdin::Stream(_) => None,
             }
             .filter(|_| !once && stdout.is_none());
-            let mut request = Request { script, who, stdin, stdout };
+            let mut request = Request { script, who, stdin, stdout, keeps };
             let (mut deadline, mut pause) = (None, FIRST_PAUSE);
             let output = loop {
                 let again = replay.as_ref().map(|bytes| Request {
@@ -311,6 +368,7 @@ impl Host for SshHost {
                     who,
                     stdin: Stdin::Bytes(bytes.clone()),
                     stdout: None,
+                    keeps,
                 });
                 let error = match self.attempt(&title, request, timeout).await {
                     Ok(output) => break output,
@@ -318,7 +376,7 @@ impl Host for SshHost {
                 };
                 // After a loss, the way back may be closed for a while.
                 let worth = error.is_lost() || (deadline.is_some() && error.is_unreachable());
-                let until = *deadline.get_or_insert_with(|| Instant::now() + RECONNECT_FOR);
+                let until = *deadline.get_or_insert_with(|| Instant::now() + self.patience.reconnect);
                 let again = again.filter(|_| worth && !self.commands.is_ended());
                 let Some(next) = again.filter(|_| Instant::now() + pause < until) else {
                     return Err(error);

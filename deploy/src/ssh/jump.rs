@@ -1,11 +1,11 @@
 //! A host that connections to nodes go through. One connection to it serves them all: each node is a channel on it.
 
-use super::connection::{Connection, HANDSHAKE_LIMIT, Stream, Way};
+use super::connection::{Connection, Stream, Way};
 use super::{HostKeys, Login, Target};
 use crate::remote::RemoteError;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 pub struct Jump {
@@ -37,11 +37,15 @@ impl Jump {
     }
 
     /// A stream to the node's sshd.
-    pub(super) async fn stream_to(&self, node: &Target) -> Result<Box<dyn Stream>, RemoteError> {
+    pub(super) async fn stream_to(
+        &self,
+        node: &Target,
+        limit: Duration,
+    ) -> Result<Box<dyn Stream>, RemoteError> {
         let through = |error| RemoteError::Jump { host: node.name.clone(), error: Box::new(error) };
-        let connection = self.connection().await.map_err(through)?;
+        let connection = self.connection(limit).await.map_err(through)?;
         let opening = connection.forward(&node.address, node.port);
-        match tokio::time::timeout(HANDSHAKE_LIMIT, opening).await {
+        match tokio::time::timeout(limit, opening).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(reason)) => Err(RemoteError::Connect {
                 host: node.name.clone(),
@@ -51,12 +55,12 @@ impl Jump {
             Err(_) => Err(RemoteError::Silent {
                 host: node.name.clone(),
                 address: format!("{node} through {}", self.target.name),
-                limit: HANDSHAKE_LIMIT,
+                limit,
             }),
         }
     }
 
-    async fn connection(&self) -> Result<Arc<Connection>, RemoteError> {
+    async fn connection(&self, limit: Duration) -> Result<Arc<Connection>, RemoteError> {
         let asked = Instant::now();
         let mut link = self.link.lock().await;
         match &*link {
@@ -64,7 +68,7 @@ impl Jump {
             Link::Failed(when, error) if *when >= asked => return Err(error.clone()),
             _ => {}
         }
-        match Connection::open(&self.target, &self.keys, &self.login, Way::ToJump).await {
+        match Connection::open(&self.target, &self.keys, &self.login, Way::ToJump, limit).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 *link = Link::Up(connection.clone());

@@ -9,8 +9,11 @@ mod host;
 mod jump;
 mod known_hosts;
 mod login;
+mod pace;
+mod patience;
 
 pub use host::{SshHost, Target};
 pub use jump::Jump;
 pub use known_hosts::{HostKeys, KnownHosts, UnknownKey, UnknownKeys, Verdict};
 pub use login::{KeyError, Login};
+pub use patience::Patience;

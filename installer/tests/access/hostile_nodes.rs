@@ -4,8 +4,10 @@ use crate::access::{PROGRAM, told};
 use crate::hostile::{Answer, Behaviour, Hostile, asks_for_facts, facts};
 use crate::terminal::Terminal;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// deploy.yaml for these servers; every one is master and worker.
 pub fn deploy(folder: &Path, servers: &[Hostile]) {
@@ -84,5 +86,76 @@ fn nothing_of_a_node_is_obeyed_by_a_terminal() {
             assert!(!screen.contains(word), "{word:?} in {screen:?}");
         }
         assert!(!screen.contains("\rinstall this"), "{screen:?}");
+    }
+}
+
+/// The most memory that a program had at any time, in MiB.
+fn peak(command: &mut Command) -> (u64, Output) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let read = |from: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    std::thread::scope(|scope| {
+        let stdout = scope.spawn(move || read(&mut out));
+        let stderr = scope.spawn(move || read(&mut err));
+        let mut peak = 0;
+        let status = loop {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+            peak = peak.max(kib.unwrap_or(0));
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let output = Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() };
+        (peak >> 10, output)
+    })
+}
+
+fn newlines(_command: &str) -> Answer {
+    Answer::Floods { piece: vec![b'\n'; 32 << 10], bytes: 60 << 20, stderr: false }
+}
+
+fn errors(_command: &str) -> Answer {
+    Answer::Floods { piece: vec![b'x'; 32 << 10], bytes: 60 << 20, stderr: true }
+}
+
+/// As much as is taken, in the form that takes the most memory.
+fn packages(_command: &str) -> Answer {
+    let many: String = (0..19_000).map(|n| format!("ii \tp{n}\t{}\tamd64\n", "1".repeat(30))).collect();
+    Answer::says(facts().replace("ii \tadduser", &format!("{many}ii \tadduser")))
+}
+
+fn words(_command: &str) -> Answer {
+    let many = |what: &str| (0..1_400).map(|n| format!("{what}{n}.service\n")).collect::<String>();
+    let text = facts().replace("@@ leftovers\n", &format!("@@ leftovers\n{}", many("l")));
+    let text = text.replace("@@ services\n", &format!("@@ services\n{}", many("s")));
+    Answer::says(text.replace("@@ enabled\n", &format!("@@ enabled\n{}", many("e"))))
+}
+
+#[test]
+fn sixty_four_hostile_nodes_take_no_more_memory_than_the_readme_says() {
+    for (name, answers, code) in [
+        ("newlines", newlines as fn(&str) -> Answer, 4),
+        ("errors", errors, 4),
+        ("packages", packages, 0),
+        ("words", words, 0),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Hostile::start(Behaviour::Answers(answers));
+        deploy_at(folder.path(), &[server.port; 64]);
+        let (peak, output) = peak(&mut program(folder.path(), &["facts"]));
+        let told = told(&output);
+        let start: String = told.chars().take(2_000).collect();
+        assert_eq!(output.status.code(), Some(code), "{name}: {start}");
+        assert!(told.len() < 100_000, "{name}: {} bytes of output: {start}", told.len());
+        println!("{name}: {peak} MiB");
+        assert!(peak > 4 && peak <= 150, "{name}: {peak} MiB");
     }
 }
