@@ -402,10 +402,9 @@ mod tests {
             let mut reader = &bytes[..];
             let mut members = Members::open(&mut reader).unwrap();
             members.control().unwrap();
-            let (name, mut data) = members.data().unwrap();
             let mut content = Vec::new();
+            let (name, mut data) = members.data().unwrap();
             data.read_to_end(&mut content).unwrap();
-            drop(data);
             assert_eq!((name.as_str(), &content[..]), ("data.tar", &b"x"[..]));
             assert!(members.end().unwrap_err().to_string().contains(why));
         }

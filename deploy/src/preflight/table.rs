@@ -16,11 +16,14 @@ pub(super) struct Row {
 pub(super) enum Judge {
     /// From the facts and the plan of one node, without I/O.
     Node(fn(&Circumstances<'_>, &Candidate<'_>) -> Vec<Found>),
-    /// From all nodes side by side: findings with the names of their nodes.
-    Together(fn(&Circumstances<'_>, &[Candidate<'_>]) -> Vec<(String, Found)>),
+    /// From all nodes side by side.
+    Together(fn(&Circumstances<'_>, &[Candidate<'_>]) -> Named),
     /// By asking the nodes something that only this plan makes necessary.
-    Ask(for<'a> fn(&'a Circumstances<'a>, &'a [Candidate<'a>]) -> BoxFuture<'a, Vec<(String, Found)>>),
+    Ask(for<'a> fn(&'a Circumstances<'a>, &'a [Candidate<'a>]) -> BoxFuture<'a, Named>),
 }
+
+/// Findings with the names of their nodes.
+type Named = Vec<(String, Found)>;
 
 pub(super) static TABLE: &[Row] = &[
     Row {

@@ -14,9 +14,15 @@ pub struct Said {
     pub err: String,
 }
 
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
 impl Sandbox {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self::default()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -61,7 +61,13 @@ async fn commands_go_through_and_the_way_is_made_again() {
         let big = big.clone();
         async move {
             let host: &SshHost = host;
-            assert_eq!(host.run(Command::sh("echo", "cat").stdin(big.clone())).await.unwrap().stdout, big);
+            assert_eq!(
+                host.run(Command::sh("echo", "cat").stdin(big.clone()).at_most(8 << 20))
+                    .await
+                    .unwrap()
+                    .stdout,
+                big
+            );
         }
     };
     futures::future::join_all(hosts.iter().map(echo)).await;

@@ -139,7 +139,7 @@ pub async fn start(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
 
 /// Undone last first.
 fn undoes() -> Vec<Undo> {
-    let folders = [paths::ETCD, paths::ETCD_PKI].map(|path| Undo::folder(path));
+    let folders = [paths::ETCD, paths::ETCD_PKI].map(Undo::folder);
     let data = ["", ".before-restore", ".new", ".restoring", ".abandoned"]
         .map(|beside| Undo::tree(format!("{}{beside}", paths::ETCD_DATA)));
     folders.into_iter().chain(data).collect()
