@@ -113,8 +113,8 @@ fn three_masters_behind_a_load_balancer() {
     let refused = run(back);
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{told}");
-    let runs = format!("version: runs Kubernetes {}", site.release.next);
-    assert!(told.contains(&runs) && told.contains("`upgrade` goes there"), "{told}");
+    let runs = format!("version: running Kubernetes {}", site.release.next);
+    assert!(told.contains(&runs) && told.contains("use eggo-install upgrade"), "{told}");
 
     // The worker and a master leave; two members of etcd are left.
     let mut delete = site.install(&["delete", "x", "n"]);
