@@ -23,7 +23,7 @@ pub(super) async fn pin(all: &Nodes, node: &Node, names: &[String]) -> Result<()
     if kind.images.pins.is_empty() || names.is_empty() {
         return Ok(());
     }
-    let step = Step::new("images/pin", format!("pin {} images", names.len()))
+    let step = Step::new("images/pin", "pin images")
         .fingerprint_of(names)
         .undo(Undo::ReleaseImages { runtime: kind })
         .always();
