@@ -1,4 +1,4 @@
-//! The packages of one arch: who provides what, who clashes with whom. [`answers`] says it to the solver.
+//! The packages of one arch: who provides what, who clashes with whom. `answers` says it to the solver.
 
 mod answers;
 
