@@ -65,7 +65,7 @@ impl PhaseError {
                 }
                 let hint = failures.iter().find_map(|failure| failure.report.hint.clone());
                 report.hinted(hint.unwrap_or_else(|| {
-                    "mend what is named above and run the same command again: it goes on where it stopped"
+                    "fix what is named above and run the same command again: it goes on where it stopped"
                         .into()
                 }))
             }
