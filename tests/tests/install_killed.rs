@@ -6,7 +6,7 @@ use eggo_tests::parcel::Parcel;
 use eggo_tests::site::{run, succeed};
 use eggo_tests::user::User;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const PHASES: &str = "distribute,simulate,system,packages,files,prune";
@@ -77,14 +77,19 @@ fn killed_at_random_moments_it_ends_where_an_undisturbed_install_ends() {
     let again = succeed(install());
     assert!(again.contains("nothing to do"), "{again}");
 
-    // Two at once: the second is refused.
+    // Two at once: the second is refused. The first is held where it is, or it might end before the second asks.
+    succeed(user.install(&["cleanup", "--yes"]));
     let mut first = install().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     while !std::fs::read_to_string(user.path("state/demo/lock"))
         .is_ok_and(|pid| pid.trim() == first.id().to_string())
     {
         assert!(first.try_wait().expect("it can be asked").is_none(), "it ended before it had locked");
     }
+    let pid = first.id().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    signal("-STOP");
     let second = run(install());
+    signal("-CONT");
     assert_eq!(second.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&second.stderr).contains("another run of this cluster is under way"));
     assert!(first.wait().expect("it ends").success());
