@@ -6,6 +6,7 @@ use eggo_bundles::{Arch, Bundle, SecretKey, TrustedKeys};
 use eggo_deploy::content::Content;
 use eggo_deploy::distribute::{Delivery, distribute};
 use eggo_deploy::events::{Silent, Sink};
+use eggo_deploy::operation::Limits;
 use eggo_deploy::remote::Host;
 use eggo_deploy::ssh::{HostKeys, Login, SshHost, Target};
 use eggo_deploy::store;
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             });
         }
         let deliveries = futures::future::try_join_all(jobs).await?;
-        let delivered = distribute(deliveries, content, events).await;
+        let delivered = distribute(deliveries, content, events, &Limits::default()).await;
         for failure in &delivered.failures {
             eprintln!("{}: {}", failure.node, failure.report);
         }

@@ -42,6 +42,7 @@ pub mod foreign;
 pub mod home;
 pub mod hooks;
 pub mod journal;
+mod limits;
 pub mod nodes;
 pub mod operation;
 pub mod packages;

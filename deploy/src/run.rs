@@ -11,10 +11,10 @@ pub(crate) use begun::{BegunPhase, BegunStep};
 use crate::events::{Event, Sink};
 use crate::failure::{Failure, PhaseError};
 use crate::journal::{Approval, Entry, Journal, JournalError, Record, now};
+use crate::limits::Limits;
 use crate::stop::{Stop, is_stopped};
 use crate::undo::Undo;
 use eggo_errors::Report;
-use futures::StreamExt;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,7 @@ pub struct Run {
     journal: Journal,
     events: Arc<dyn Sink>,
     stop: Stop,
+    limits: Limits,
     board: underway::Board,
     phase: Mutex<String>,
     failed: Mutex<BTreeSet<String>>,
@@ -111,6 +112,7 @@ impl Run {
             journal,
             events,
             stop: Stop::default(),
+            limits: Limits::default(),
             board: underway::Board::default(),
             phase: Mutex::default(),
             failed: Mutex::default(),
@@ -125,8 +127,18 @@ impl Run {
         self
     }
 
+    /// The same, within these limits.
+    pub fn limited(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     pub(crate) fn stop(&self) -> &Stop {
         &self.stop
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub fn journal(&self) -> &Journal {
@@ -228,14 +240,9 @@ impl Run {
         self.journal.append(Record::Intent { node, phase, step, fingerprint, undo, at: now() }).await
     }
 
-    /// Does `work` for every one of `nodes` that has not failed yet, at most `at_once` at a time.
+    /// Does `work` for every one of `nodes` that has not failed yet, as many at once as the limits say.
     /// One node's failure does not stop the others; all failures come back together.
-    pub async fn on_each<'a, T, F, W>(
-        &self,
-        nodes: &'a [T],
-        at_once: usize,
-        work: F,
-    ) -> Result<(), PhaseError>
+    pub async fn on_each<'a, T, F, W>(&self, nodes: &'a [T], work: F) -> Result<(), PhaseError>
     where
         T: Named,
         F: Fn(&'a T) -> W,
@@ -247,7 +254,7 @@ impl Run {
             let (name, work) = (node.name().to_string(), work(node));
             jobs.push(async move { work.await.map_err(|report| Failure { node: name, report }) });
         }
-        let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(at_once.max(1)).collect().await;
+        let results = self.limits.each(jobs).await;
         let mut failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
         if failures.is_empty() {
             return Ok(());

@@ -15,8 +15,6 @@ use crate::state;
 use eggo_errors::Report;
 use std::path::Path;
 
-const AT_ONCE: usize = 64;
-
 pub struct CleanupHooks<'a> {
     pub hooks: Hooks<'a>,
     /// The cluster's folder on this machine.
@@ -100,7 +98,7 @@ impl CleanupHooks<'_> {
             return Ok(Vec::new());
         }
         let (phase, title) = (schedule.to_string(), format!("Run {schedule} hooks"));
-        let hooks = run.on_each(nodes, AT_ONCE, |node| self.run_on(schedule, node));
+        let hooks = run.on_each(nodes, |node| self.run_on(schedule, node));
         match run.in_phase(&phase, &title, hooks).await {
             Ok(()) => Ok(Vec::new()),
             Err(PhaseError::Nodes(failures)) if !run.stop().is_asked() => Ok(failures),

@@ -17,12 +17,10 @@ use crate::remote::{Command, Host, Script};
 use crate::run::{BegunPhase, BegunStep, Run};
 use crate::undo::{self, Undo};
 use eggo_errors::{Count, Exit, Report};
-use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-const AT_ONCE: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(1800);
 
 #[derive(Debug, Clone, Default)]
@@ -85,8 +83,7 @@ pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cl
         for (node, entries) in entries.into_iter().filter(|(node, _)| !run.has_failed(node)) {
             jobs.push(undo_on(run, hosts.get(&node), &phase, node, entries, options));
         }
-        let jobs = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect::<Vec<_>>();
-        let results = run.patiently(&phase, &title, jobs).await;
+        let results = run.patiently(&phase, &title, run.limits().each(jobs)).await;
         for (node, undone, failure) in results {
             cleaned.undone += undone;
             run.count_changes(undone);

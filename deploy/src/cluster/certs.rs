@@ -122,13 +122,13 @@ pub async fn status(cluster: &ClusterView, asked: &[&Node]) -> Result<Vec<Line>,
         lines.push(Line::new(node, name, &certificate, now));
     }
     let workers = asked.iter().filter(|node| node.host.has(Role::Worker));
-    let asked = futures::future::join_all(workers.map(|node| async {
+    let asked = workers.map(|node| async {
         let script = "for n in client server; do f=/var/lib/kubelet/pki/kubelet-$n-current.pem; [ -e $f ] || continue\n\
                       echo \"file kubelet-$n\"; sed -n '/BEGIN CERT/,/END CERT/p' $f; done";
         let output = node.remote.run(Command::sh("read the kubelet's certificates", script)).await.ok()?;
         Some((node.host.name.clone(), output.text()))
-    }));
-    for (node, text) in asked.await.into_iter().flatten() {
+    });
+    for (node, text) in cluster.limits.each(asked.collect()).await.into_iter().flatten() {
         for part in text.split("file ").filter(|part| !part.trim().is_empty()) {
             let (name, pem) = part.split_once('\n').unwrap_or((part, ""));
             if let Ok(certificate) = Certificate::parse(name, pem.as_bytes()) {

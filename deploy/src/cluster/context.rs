@@ -4,6 +4,7 @@ use super::kubectl::Kubectl;
 use crate::components::{self, Component};
 use crate::config::{self, Config};
 use crate::facts::{Facts, Look, look};
+use crate::limits::Limits;
 use crate::pki::folder::{Reuse, certificates};
 use crate::pki::table::Subject;
 use crate::pki::{AuthorityName, Certificate, Folder, Leaf, Names, Row, table};
@@ -59,6 +60,7 @@ pub struct ClusterView {
     pub nodes: Vec<Node>,
     /// The cluster's folder on the control machine.
     pub state: PathBuf,
+    pub limits: Limits,
     pki: OnceLock<Folder>,
 }
 
@@ -96,8 +98,8 @@ impl Named for Node {
 }
 
 impl ClusterView {
-    pub fn new(config: Arc<Config>, nodes: Vec<Node>, state: PathBuf) -> Self {
-        Self { config, nodes, state, pki: OnceLock::new() }
+    pub fn new(config: Arc<Config>, nodes: Vec<Node>, state: PathBuf, limits: Limits) -> Self {
+        Self { config, nodes, state, limits, pki: OnceLock::new() }
     }
 
     /// The certificates of a cluster that is installed.
@@ -193,7 +195,8 @@ impl Cluster {
         shelf: Arc<dyn Shelf>,
         state: PathBuf,
     ) -> Self {
-        Self { view: ClusterView::new(config, nodes, state), run, shelf }
+        let limits = run.limits().clone();
+        Self { view: ClusterView::new(config, nodes, state, limits), run, shelf }
     }
 
     /// The same cluster with another config: nodes that it does not have are left out.
@@ -310,7 +313,7 @@ mod tests {
         let config = Arc::new(config::parse("d.yaml", text.as_bytes()).unwrap().config);
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().to_path_buf();
-        let view = ClusterView::new(config.clone(), Vec::new(), state.clone());
+        let view = ClusterView::new(config.clone(), Vec::new(), state.clone(), Limits::default());
         assert!(view.admin_kubeconfig("https://m:6443").is_err(), "and no authority");
         let run = Arc::new(Run::new(Journal::open(&state).unwrap(), Arc::new(Silent)));
         let cluster = Cluster::new(config, Vec::new(), run, Arc::new(Bare), state.clone());

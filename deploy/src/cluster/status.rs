@@ -61,7 +61,8 @@ pub async fn gather(cluster: &ClusterView) -> Result<Status, Report> {
     let config = &cluster.config;
     let mut status =
         Status { cluster: config.cluster_id.clone(), endpoint: cluster.endpoint(), ..Status::default() };
-    let looks = futures::future::join_all(cluster.nodes.iter().map(|node| look(cluster, node))).await;
+    let looks = cluster.nodes.iter().map(|node| look(cluster, node)).collect();
+    let looks = cluster.limits.each(looks).await;
     for (node, lost) in looks {
         if let Some(report) = lost {
             status.hint = status.hint.or(report.hint);

@@ -79,7 +79,7 @@ async fn versions(cluster: &ClusterView, role: Role, program: &str) -> Result<Ve
         let from = control_plane::known_version(cluster, node, program).await?;
         Ok::<_, Report>(Change { node: node.host.name.clone(), from })
     });
-    futures::future::try_join_all(asked).await
+    cluster.limits.each(asked.collect()).await.into_iter().collect()
 }
 
 fn decide(to: Version, masters: Vec<Change>, workers: Vec<Change>) -> Result<Plan, Report> {
@@ -128,7 +128,7 @@ impl Rolling<'_> {
                 let before = Before::of(self.cluster, node, self.installer, self.to).await?;
                 Ok::<_, Report>((node.host.name.clone(), before))
             });
-            Ok(futures::future::try_join_all(looks.collect::<Vec<_>>()).await?.into_iter().collect())
+            self.cluster.limits.each(looks.collect()).await.into_iter().collect()
         });
         looks.await.map_err(PhaseError::Whole)
     }

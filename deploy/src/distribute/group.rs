@@ -5,7 +5,8 @@
 //! group, where the same holds among its like. The last group waits for everyone.
 
 use super::{DeliveryError, Source};
-use bytes::{Bytes, BytesMut};
+use crate::limits::Limits;
+use bytes::Bytes;
 use eggo_bundles::{Digest, Item};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -48,7 +50,11 @@ struct Member {
 }
 
 impl Groups {
-    pub(super) fn start(items: BTreeMap<Digest, Arc<Item>>, source: Arc<dyn Source>) -> Self {
+    pub(super) fn start(
+        items: BTreeMap<Digest, Arc<Item>>,
+        source: Arc<dyn Source>,
+        limits: &Limits,
+    ) -> Self {
         let broken = Arc::new(Mutex::new(None));
         // In the order of the bundle, so that reading goes forward.
         let mut order: Vec<Arc<Item>> = items.into_values().collect();
@@ -64,6 +70,7 @@ impl Groups {
                     members: Vec::new(),
                     patient: level + 1 == GROUPS,
                     broken: broken.clone(),
+                    limits: limits.clone(),
                 };
                 tasks.spawn(group.run(source.clone()));
                 join
@@ -93,6 +100,7 @@ struct Group {
     /// Lets nobody go.
     patient: bool,
     broken: Arc<Mutex<Option<DeliveryError>>>,
+    limits: Limits,
 }
 
 type Pieces = mpsc::Receiver<io::Result<Option<Bytes>>>;
@@ -101,7 +109,7 @@ impl Group {
     async fn run(mut self, source: Arc<dyn Source>) {
         let Some(first) = self.joining.recv().await else { return };
         self.members.push(first);
-        let (requests, mut pieces) = reader(source);
+        let (requests, mut pieces) = reader(source, self.limits.clone());
         let mut position = 0;
         loop {
             while let Ok(member) = self.joining.try_recv() {
@@ -209,12 +217,12 @@ impl Group {
 
 /// What reads and inflates, on a thread for what blocks. For each request it gives pieces, then `None`; it ends when
 /// nobody takes them any more.
-fn reader(source: Arc<dyn Source>) -> (std::sync::mpsc::Sender<Arc<Item>>, Pieces) {
+fn reader(source: Arc<dyn Source>, limits: Limits) -> (std::sync::mpsc::Sender<Arc<Item>>, Pieces) {
     let (requests, queue) = std::sync::mpsc::channel::<Arc<Item>>();
     let (pieces, receiver) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
         while let Ok(item) = queue.recv() {
-            let result = read(&*source, &item, &pieces);
+            let result = read(&*source, &item, &pieces, &limits);
             if pieces.blocking_send(result.map(|()| None)).is_err() {
                 return;
             }
@@ -227,10 +235,20 @@ fn read(
     source: &dyn Source,
     item: &Item,
     pieces: &mpsc::Sender<io::Result<Option<Bytes>>>,
+    limits: &Limits,
 ) -> io::Result<()> {
     let mut content = source.read(item)?;
+    let size = PIECE.min(usize::try_from(item.size).unwrap_or(PIECE).max(1));
     loop {
-        let mut piece = BytesMut::zeroed(PIECE.min(usize::try_from(item.size).unwrap_or(PIECE).max(1)));
+        let room = Handle::current().block_on(async {
+            tokio::select! {
+                room = limits.room(size) => Some(room),
+                () = pieces.closed() => None,
+            }
+        });
+        // Nobody listens any more: not the source's fault.
+        let Some(room) = room else { return Ok(()) };
+        let mut piece = vec![0; size];
         let mut filled = 0;
         while filled < piece.len() {
             match content.read(&mut piece[filled..]) {
@@ -244,8 +262,7 @@ fn read(
             return Ok(());
         }
         piece.truncate(filled);
-        // Nobody listens any more: not the source's fault.
-        if pieces.blocking_send(Ok(Some(piece.freeze()))).is_err() {
+        if pieces.blocking_send(Ok(Some(room.hold(piece)))).is_err() {
             return Ok(());
         }
     }

@@ -10,18 +10,15 @@ mod group;
 mod meter;
 
 use crate::events::Sink;
+use crate::limits::Limits;
 use crate::phases::Failure;
 use crate::remote::{Host, RemoteError};
 use crate::store;
 use eggo_bundles::{Digest, Item};
 use eggo_errors::{Exit, Explain, Report};
-use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::sync::Arc;
-
-/// How many nodes are fed at the same time; bounds memory for any number of nodes.
-const AT_ONCE: usize = 64;
 
 /// Where content comes from: a bundle, or an old tarball.
 pub trait Source: Send + Sync {
@@ -102,22 +99,24 @@ pub async fn distribute(
     deliveries: Vec<Delivery>,
     source: Arc<dyn Source>,
     events: Arc<dyn Sink>,
+    limits: &Limits,
 ) -> Delivered {
     let items: BTreeMap<Digest, Arc<Item>> = deliveries
         .iter()
         .flat_map(|delivery| &delivery.items)
         .map(|item| (item.sha256, item.clone()))
         .collect();
-    let groups = group::Groups::start(items, source);
-    let jobs = deliveries.into_iter().map(|delivery| {
+    let groups = group::Groups::start(items, source, limits);
+    let mut jobs = Vec::new();
+    for delivery in deliveries {
         let (groups, meter) = (&groups, meter::Meter::new(delivery.host.name(), events.clone()));
-        async move {
+        jobs.push(async move {
             let node = delivery.host.name().to_string();
             let result = delivery::deliver(delivery, groups, &meter).await;
             (node, meter.sent(), result)
-        }
-    });
-    let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
+        });
+    }
+    let results = limits.each(jobs).await;
     let mut delivered = Delivered::default();
     for (node, sent, result) in results {
         delivered.sent.insert(node.clone(), sent);

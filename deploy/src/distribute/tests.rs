@@ -66,7 +66,7 @@ async fn every_item_is_read_once_and_every_node_gets_its_own() {
     let some = Arc::new(Local::new("some"));
     let heard = Arc::new(Heard::default());
     let deliveries = vec![delivery(&all, &items), delivery(&some, &items[4..])];
-    let delivered = distribute(deliveries, shelf.clone(), heard.clone()).await;
+    let delivered = distribute(deliveries, shelf.clone(), heard.clone(), &Limits::default()).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has_all(&all, &shelf, &items);
     assert_has_all(&some, &shelf, &items[4..]);
@@ -86,7 +86,8 @@ async fn a_node_that_has_all_is_not_even_asked() {
     let whole = items.iter().map(|item| (item.sha256, item.size)).collect();
     let mut delivery = delivery(&host, &items);
     delivery.contents.whole = whole;
-    let delivered = distribute(vec![delivery], shelf.clone(), Arc::new(crate::events::Silent)).await;
+    let delivered =
+        distribute(vec![delivery], shelf.clone(), Arc::new(crate::events::Silent), &Limits::default()).await;
     assert!(delivered.failures.is_empty());
     assert_eq!(host.runs(), 0);
     assert!(shelf.reads.lock().unwrap().is_empty());
@@ -96,8 +97,13 @@ async fn a_node_that_has_all_is_not_even_asked() {
 async fn a_cut_is_taken_up_at_the_byte() {
     let (shelf, items) = Shelf::new(&[2000, 8_000_000, 3000]);
     let host = Arc::new(Local::new("a").cut_after(5_000_000));
-    let delivered =
-        distribute(vec![delivery(&host, &items)], shelf.clone(), Arc::new(crate::events::Silent)).await;
+    let delivered = distribute(
+        vec![delivery(&host, &items)],
+        shelf.clone(),
+        Arc::new(crate::events::Silent),
+        &Limits::default(),
+    )
+    .await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has_all(&host, &shelf, &items);
     // The second connection sends what the first did not, but for the piece that the cut fell into.
@@ -123,7 +129,7 @@ async fn a_slow_node_does_not_hold_the_others() {
     }
     let finished = Arc::new(Finished(Mutex::default()));
     let both = vec![delivery(&slow, &items), delivery(&fast, &items)];
-    let delivered = distribute(both, shelf.clone(), finished.clone()).await;
+    let delivered = distribute(both, shelf.clone(), finished.clone(), &Limits::default()).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has_all(&fast, &shelf, &items);
     assert_has_all(&slow, &shelf, &items);
@@ -143,7 +149,13 @@ async fn what_arrives_damaged_is_sent_again_and_then_given_up() {
     let (shelf, items) = Shelf::new(&[5000]);
     let host = Arc::new(Local::new("a"));
     let source = Arc::new(Liar(shelf));
-    let delivered = distribute(vec![delivery(&host, &items)], source, Arc::new(crate::events::Silent)).await;
+    let delivered = distribute(
+        vec![delivery(&host, &items)],
+        source,
+        Arc::new(crate::events::Silent),
+        &Limits::default(),
+    )
+    .await;
     assert_eq!(delivered.failures.len(), 1);
     let report = &delivered.failures[0].report;
     assert_eq!(report.message, "a: `amd64/bin/000` does not arrive whole: its sha256 differs on the node");
@@ -160,8 +172,13 @@ async fn a_bundle_that_cannot_be_read_stops_all_and_says_so() {
     }
     let (_, items) = Shelf::new(&[5000]);
     let host = Arc::new(Local::new("a"));
-    let delivered =
-        distribute(vec![delivery(&host, &items)], Arc::new(Broken), Arc::new(crate::events::Silent)).await;
+    let delivered = distribute(
+        vec![delivery(&host, &items)],
+        Arc::new(Broken),
+        Arc::new(crate::events::Silent),
+        &Limits::default(),
+    )
+    .await;
     let report = &delivered.failures[0].report;
     assert_eq!(report.message, "cannot read `amd64/bin/000` from the bundle: bad gzip");
     assert_eq!(report.exit, Exit::Untrusted);

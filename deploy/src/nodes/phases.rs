@@ -8,9 +8,6 @@ use crate::run::Run;
 use eggo_bundles::Kind;
 use eggo_errors::Report;
 
-/// Nodes that are worked on at the same time; each costs little here.
-const AT_ONCE: usize = 64;
-
 /// A context with nodes in it.
 pub trait HasNodes: Send + Sync + 'static {
     fn nodes(&self) -> &Nodes;
@@ -110,9 +107,8 @@ pub fn prune<C: HasNodes>() -> Phase<C> {
 
 async fn send(all: &Nodes) -> Result<(), PhaseError> {
     let run = &all.run;
-    let claimed = run
-        .on_each(&all.nodes, AT_ONCE, |node| async move { claim::claim(all, node).await.map(|_| ()) })
-        .await;
+    let claimed =
+        run.on_each(&all.nodes, |node| async move { claim::claim(all, node).await.map(|_| ()) }).await;
     let mut failures = match claimed {
         Err(PhaseError::Nodes(failures)) => failures,
         Err(whole) => return Err(whole),
@@ -124,8 +120,8 @@ async fn send(all: &Nodes) -> Result<(), PhaseError> {
         items: node.plan.items.iter().map(|wanted| wanted.item.clone()).collect(),
         contents: node.facts.store.clone(),
     });
-    let delivered =
-        distribute::distribute(deliveries.collect(), all.source.clone(), run.events().clone()).await;
+    let (source, events) = (all.source.clone(), run.events().clone());
+    let delivered = distribute::distribute(deliveries.collect(), source, events, run.limits()).await;
     run.count_changes(delivered.sent.values().filter(|sent| **sent > 0).count());
     for failure in &delivered.failures {
         run.mark_failed(&failure.node);
@@ -144,7 +140,7 @@ fn transaction(node: &Node) -> Result<packages::Transaction, packages::PackageEr
 }
 
 async fn try_packages(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, AT_ONCE, |node| try_packages_on(all, node)).await
+    all.run.on_each(&all.nodes, |node| try_packages_on(all, node)).await
 }
 
 async fn try_packages_on(all: &Nodes, node: &Node) -> Result<(), Report> {
@@ -156,13 +152,13 @@ async fn try_packages_on(all: &Nodes, node: &Node) -> Result<(), Report> {
 }
 
 async fn prepare(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, AT_ONCE, |node| system::prepare(all, node)).await
+    all.run.on_each(&all.nodes, |node| system::prepare(all, node)).await
 }
 
 async fn install_packages(all: &Nodes) -> Result<(), PhaseError> {
     let run = &all.run;
     let each = |node| install_on(run, node);
-    run.on_each(&all.nodes, AT_ONCE, each).await
+    run.on_each(&all.nodes, each).await
 }
 
 async fn install_on(run: &Run, node: &Node) -> Result<(), Report> {
@@ -177,11 +173,11 @@ async fn install_on(run: &Run, node: &Node) -> Result<(), Report> {
 }
 
 async fn install_files(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, AT_ONCE, |node| files::install(all, node)).await
+    all.run.on_each(&all.nodes, |node| files::install(all, node)).await
 }
 
 async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, AT_ONCE, |node| load_images_on(all, node)).await
+    all.run.on_each(&all.nodes, |node| load_images_on(all, node)).await
 }
 
 async fn load_images_on(all: &Nodes, node: &Node) -> Result<(), Report> {
@@ -191,7 +187,7 @@ async fn load_images_on(all: &Nodes, node: &Node) -> Result<(), Report> {
 }
 
 async fn prune_stores(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, AT_ONCE, |node| prune::prune(all, node)).await
+    all.run.on_each(&all.nodes, |node| prune::prune(all, node)).await
 }
 
 /// Whether a node has all its packages and files, by its facts and the journal.

@@ -3,6 +3,7 @@
 use crate::config::{self, Config, Secret};
 use crate::events::Sink;
 use crate::home::Surroundings;
+use crate::limits::Limits;
 use crate::remote::{Host, RemoteError};
 use crate::ssh::{HostKeys, Jump, KeyError, Login, SshHost, Target};
 use eggo_errors::Report;
@@ -38,6 +39,7 @@ pub struct Passwords {
 #[derive(Clone)]
 pub struct Access {
     way: Arc<Way>,
+    limits: Limits,
     /// The hosts that were asked for, so that what runs on them can be ended.
     made: Arc<Mutex<Vec<Weak<dyn Host>>>>,
 }
@@ -132,18 +134,28 @@ impl Access {
     }
 
     fn by(way: Way) -> Self {
-        Self { way: Arc::new(way), made: Arc::default() }
+        Self { way: Arc::new(way), limits: Limits::default(), made: Arc::default() }
+    }
+
+    /// With other limits than usual, or with some that other operations keep, too.
+    pub fn limited(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The same way, for one operation alone: what it starts is ended apart from what others do.
     pub(super) fn apart(&self) -> Self {
-        Self { way: self.way.clone(), made: Arc::default() }
+        Self { way: self.way.clone(), limits: self.limits.clone(), made: Arc::default() }
     }
 
     /// The way to a node of deploy.yaml.
     pub fn host(&self, host: &config::Host, events: &Arc<dyn Sink>) -> Result<Arc<dyn Host>, RemoteError> {
         let remote: Arc<dyn Host> = match &*self.way {
-            Way::Ssh(ssh) => ssh.host(host, events),
+            Way::Ssh(ssh) => ssh.host(host, events, self.limits.sessions()),
             Way::Given(hosts) => hosts.get(&host.name).cloned().ok_or_else(|| {
                 let (address, reason) = (host.ip.to_string(), "no way to it is known".to_string());
                 RemoteError::Connect { host: host.name.clone(), address, reason }
@@ -178,12 +190,13 @@ impl Ssh {
         login
     }
 
-    fn host(&self, host: &config::Host, events: &Arc<dyn Sink>) -> Arc<SshHost> {
+    fn host(&self, host: &config::Host, events: &Arc<dyn Sink>, sessions: usize) -> Arc<SshHost> {
         let target = Target::new(&host.name, host.ip.to_string(), host.port).pinned(host.host_key.clone());
         let login = self.login_for(host.user.as_ref(), host.private_key.as_deref());
         let jump = host.jump.as_ref().and_then(|jump| self.jumps.iter().find(|(known, _)| known == jump));
         let jump = jump.map(|(_, jump)| jump.clone());
-        Arc::new(SshHost::new(target, login, self.keys.clone(), events.clone()).through(jump))
+        let remote = SshHost::new(target, login, self.keys.clone(), events.clone());
+        Arc::new(remote.through(jump).sessions(sessions))
     }
 }
 

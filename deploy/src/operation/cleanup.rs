@@ -9,6 +9,7 @@ use crate::events::{Event, Operation, Sink};
 use crate::facts::Look;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
+use crate::limits::Limits;
 use crate::phases::Failure;
 use crate::remote::Host;
 use crate::run::Run;
@@ -83,7 +84,7 @@ async fn clean(
     request: CleanupRequest,
     connect: impl AsyncFn(Vec<config::Host>) -> (Reached, Vec<Failure>),
 ) -> Result<CleanedUp, Report> {
-    let CleanupRequest { config, state, mut options, afterwards, events, stop, .. } = request;
+    let CleanupRequest { config, access, state, mut options, afterwards, events, stop } = request;
     let folder = Folder::new(&state);
     if !state.exists() {
         return Ok(CleanedUp { undone: 0, folder: Fate::Absent });
@@ -100,7 +101,7 @@ async fn clean(
         events.event(Event::warning(Some(&failure.node), failure.report.message.clone()));
     }
     options.this_machine = on_this_machine(&config);
-    let run = Run::new(journal, events.clone()).stopped_by(stop);
+    let run = Run::new(journal, events.clone()).stopped_by(stop).limited(access.limits().clone());
     let hooks = Hooks { config: &config, run: &run, operator: "cleanup" };
     let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
     let failures = hooks.before(&reached).await?;
@@ -117,7 +118,7 @@ async fn clean(
         0 => hosts.all,
         _ => hosts.of_the_cluster.into_iter().filter(|host| !known.contains(&host.name)).collect(),
     };
-    let gone = bear_no_mark(&config, &state, doubtful, &connect).await?;
+    let gone = bear_no_mark(&config, &state, doubtful, &connect, access.limits()).await?;
     if !gone.is_empty() && !options.forget_gone {
         return Err(not_seen(&gone, &state));
     }
@@ -188,6 +189,7 @@ async fn bear_no_mark(
     state: &Path,
     hosts: Vec<config::Host>,
     connect: impl AsyncFn(Vec<config::Host>) -> (Reached, Vec<Failure>),
+    limits: &Limits,
 ) -> Result<Vec<Failure>, Report> {
     if hosts.is_empty() {
         return Ok(Vec::new());
@@ -197,7 +199,7 @@ async fn bear_no_mark(
         let remote = reached.remove(&host.name)?;
         Some((host, remote))
     });
-    gone.extend(refuse_marked(config, state, reached.collect()).await?);
+    gone.extend(refuse_marked(config, state, reached.collect(), limits).await?);
     Ok(gone)
 }
 
@@ -206,8 +208,9 @@ pub(super) async fn refuse_marked(
     config: &Config,
     state: &Path,
     reached: Vec<(config::Host, Arc<dyn Host>)>,
+    limits: &Limits,
 ) -> Result<Vec<Failure>, Report> {
-    let (surveyed, failures) = facts_of(reached, Look::survey()).await;
+    let (surveyed, failures) = facts_of(reached, Look::survey(), limits).await;
     // A mark without a cluster's name is one that was just being written.
     let ours =
         |cluster: &Option<String>| cluster.as_ref().is_none_or(|cluster| *cluster == config.cluster_id);

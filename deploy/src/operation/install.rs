@@ -35,9 +35,9 @@ pub struct Deployment {
 impl Deployment {
     /// Everything that phases work on, out of what was found and decided.
     pub(super) fn new(request: InstallRequest, journal: Journal, found: Vec<Surveyed>, plan: Plan) -> Self {
-        let InstallRequest { config, index, source, state, events, stop, .. } = request;
+        let InstallRequest { config, access, index, source, state, events, stop, .. } = request;
         let config = Arc::new(with_addons(&config, &plan));
-        let run = Arc::new(Run::new(journal, events).stopped_by(stop));
+        let run = Arc::new(Run::new(journal, events).stopped_by(stop).limited(access.limits().clone()));
         let shelf = Arc::new(Shelved { index, source: source.clone() });
         let nodes = found.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone()));
         Self {

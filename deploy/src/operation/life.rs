@@ -55,15 +55,16 @@ impl LifeRequest {
     fn cluster(self) -> Result<Cluster, Report> {
         self.is_installed()?;
         let (journal, nodes) = (Journal::open(&self.state)?, self.nodes()?);
-        let LifeRequest { config, state, events, stop, .. } = self;
-        let run = Arc::new(Run::new(journal, events).stopped_by(stop));
+        let LifeRequest { config, access, state, events, stop } = self;
+        let run = Arc::new(Run::new(journal, events).stopped_by(stop).limited(access.limits().clone()));
         Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))
     }
 
     /// The same for those who only look: an install may be running meanwhile.
     fn view(&self) -> Result<ClusterView, Report> {
         self.is_installed()?;
-        Ok(ClusterView::new(self.config.clone(), self.nodes()?, self.state.clone()))
+        let limits = self.access.limits().clone();
+        Ok(ClusterView::new(self.config.clone(), self.nodes()?, self.state.clone(), limits))
     }
 
     fn nodes(&self) -> Result<Vec<Node>, Report> {
@@ -139,7 +140,7 @@ async fn take_out(request: LifeRequest, names: &[String], options: delete::Optio
     let known = cluster.run.journal().changed();
     let unknown = cluster.nodes.iter().filter(|node| !known.contains(&node.host.name));
     let unknown = unknown.filter_map(|node| Some((node.host.clone(), hosts.get(&node.host.name)?.clone())));
-    refuse_marked(&cluster.config, &state, unknown.collect()).await?;
+    refuse_marked(&cluster.config, &state, unknown.collect(), cluster.run.limits()).await?;
     let hooks = Hooks { config: &cluster.config, run: &cluster.run, operator: "delete" };
     let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
     let failures = hooks.before(&hosts).await?;

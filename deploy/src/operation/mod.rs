@@ -18,6 +18,7 @@ mod upgrade;
 mod verdict;
 mod whole;
 
+pub use crate::limits::Limits;
 pub use access::{Access, Passwords, Prompts, unreadable_key};
 pub use cleanup::{Afterwards, CleanedUp, CleanupRequest, Fate, cleanup};
 pub use install::{Deployment, Installed, phases};

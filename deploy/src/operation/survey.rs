@@ -4,15 +4,13 @@ use super::Access;
 use crate::config::{self, Config};
 use crate::events::Sink;
 use crate::facts::{Facts, Look, look};
+use crate::limits::Limits;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::Host;
 use eggo_errors::Report;
-use futures::StreamExt;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-
-const AT_ONCE: usize = 64;
 
 /// A node that was reached.
 pub struct Surveyed {
@@ -38,8 +36,8 @@ pub async fn connect(
             (host.clone(), reached)
         });
     }
-    // In deploy.yaml's order, so that questions about host keys come in it too.
-    let results: Vec<_> = futures::stream::iter(jobs).buffered(AT_ONCE).collect().await;
+    // They begin in deploy.yaml's order, so that questions about host keys come in it too.
+    let results = access.limits().each(jobs).await;
     let (mut reached, mut failures) = (Vec::new(), Vec::new());
     for (host, result) in results {
         match result {
@@ -54,6 +52,7 @@ pub async fn connect(
 pub async fn facts_of(
     reached: Vec<(config::Host, Arc<dyn Host>)>,
     asked: Look<'_>,
+    limits: &Limits,
 ) -> (Vec<Surveyed>, Vec<Failure>) {
     let mut jobs = Vec::new();
     for (host, remote) in reached {
@@ -62,7 +61,7 @@ pub async fn facts_of(
             (host, remote, facts)
         });
     }
-    let results: Vec<_> = futures::stream::iter(jobs).buffered(AT_ONCE).collect().await;
+    let results = limits.each(jobs).await;
     let (mut surveyed, mut failures) = (Vec::new(), Vec::new());
     for (host, remote, facts) in results {
         match facts {
@@ -103,7 +102,7 @@ pub async fn survey(
     events: &Arc<dyn Sink>,
 ) -> Result<Vec<Surveyed>, Report> {
     let (reached, mut failures) = connect(hosts, access, events).await;
-    let (surveyed, more) = facts_of(reached, Look::survey()).await;
+    let (surveyed, more) = facts_of(reached, Look::survey(), access.limits()).await;
     failures.extend(more);
     if failures.is_empty() {
         return Ok(surveyed);

@@ -41,7 +41,8 @@ pub(super) async fn carry_out(
 /// Which version every node runs. An error if the bundle's may not follow.
 pub(super) async fn versions(request: &InstallRequest, found: &[Surveyed]) -> Result<upgrade::Plan, Report> {
     let nodes = found.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone()));
-    let view = ClusterView::new(request.config.clone(), nodes.collect(), request.state.clone());
+    let limits = request.access.limits().clone();
+    let view = ClusterView::new(request.config.clone(), nodes.collect(), request.state.clone(), limits);
     upgrade::plan(&view, version(&request.index)?).await
 }
 

@@ -18,7 +18,7 @@ pub(super) async fn judge(
     plan: &Plan,
     journal: &JournalView,
 ) -> Result<Verdict, Report> {
-    let InstallRequest { config, source, state, options, .. } = request;
+    let InstallRequest { config, access, source, state, options, .. } = request;
     let entries = journal.entries();
     let candidates: Vec<Candidate<'_>> = surveyed
         .iter()
@@ -37,7 +37,8 @@ pub(super) async fn judge(
         .collect();
     preflight::check_archs(plan, &**source)?;
     let heads = Heads::read(plan, &**source)?;
-    let circumstances = Circumstances { config, state, heads: &heads, kubernetes: kubernetes(request) };
+    let (heads, limits, kubernetes) = (&heads, access.limits(), kubernetes(request));
+    let circumstances = Circumstances { config, state, heads, limits, kubernetes };
     Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)
 }
 

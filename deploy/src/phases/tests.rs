@@ -76,7 +76,7 @@ fn work<'a>(context: &'a Two, phase: &'static str) -> BoxFuture<'a, Result<(), P
                 context.run.step(name, step, work).await.map(|_| ())
             }
         };
-        context.run.on_each(&context.nodes, 8, each).await
+        context.run.on_each(&context.nodes, each).await
     })
 }
 

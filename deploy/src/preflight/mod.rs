@@ -16,6 +16,7 @@ pub use heads::Heads;
 
 use crate::config::{self, Config};
 use crate::facts::Facts;
+use crate::limits::Limits;
 use crate::plan::NodePlan;
 use crate::remote::Host;
 use crate::version::Version;
@@ -47,6 +48,7 @@ pub struct Circumstances<'a> {
     /// The cluster's folder on the machine that we run on.
     pub state: &'a Path,
     pub heads: &'a Heads,
+    pub limits: &'a Limits,
     /// The Kubernetes in the bundle, if nothing but an upgrade may bring the cluster to it.
     pub kubernetes: Option<Version>,
 }

@@ -2,20 +2,20 @@
 //! nothing else listens yet. Asked with whatever the node has for it.
 
 use super::checks::Found;
-use super::{Candidate, Level};
-use crate::config::Config;
+use super::{Candidate, Circumstances, Level};
 use crate::remote::{Command, Script};
 use eggo_bundles::Role;
-use futures::StreamExt;
 use std::time::Duration;
 
-const AT_ONCE: usize = 64;
-
-pub(super) async fn check(config: &Config, candidates: &[Candidate<'_>]) -> Vec<(String, Found)> {
+pub(super) async fn check(
+    circumstances: &Circumstances<'_>,
+    candidates: &[Candidate<'_>],
+) -> Vec<(String, Found)> {
     let central = |host: &&crate::config::Host| {
         host.has(Role::Master) || host.has(Role::Etcd) || host.has(Role::Loadbalance)
     };
-    let targets: Vec<(String, u16, String)> = config
+    let targets: Vec<(String, u16, String)> = circumstances
+        .config
         .hosts
         .iter()
         .filter(central)
@@ -27,8 +27,7 @@ pub(super) async fn check(config: &Config, candidates: &[Candidate<'_>]) -> Vec<
             targets.iter().filter(|(_, _, name)| *name != candidate.host.name).cloned().collect();
         jobs.push(ask(candidate, others));
     }
-    let answers: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
-    answers.into_iter().flatten().collect()
+    circumstances.limits.each(jobs).await.into_iter().flatten().collect()
 }
 
 async fn ask(candidate: &Candidate<'_>, targets: Vec<(String, u16, String)>) -> Vec<(String, Found)> {

@@ -2,17 +2,18 @@
 //! anything is sent. What is there already is not asked about, so a second run asks nothing.
 
 use super::checks::Found;
-use super::{Candidate, Heads, Level};
+use super::{Candidate, Circumstances, Level};
 use crate::facts::Manager;
 use crate::packages::{self, PackageError, Transaction};
 use bytes::Bytes;
 use eggo_bundles::{Digest, Kind};
-use futures::StreamExt;
 use std::collections::BTreeMap;
 
-const AT_ONCE: usize = 64;
-
-pub(super) async fn check(heads: &Heads, candidates: &[Candidate<'_>]) -> Vec<(String, Found)> {
+pub(super) async fn check(
+    circumstances: &Circumstances<'_>,
+    candidates: &[Candidate<'_>],
+) -> Vec<(String, Found)> {
+    let heads = circumstances.heads;
     // Nodes that get the same share the bytes.
     let mut archives: BTreeMap<Vec<Digest>, Bytes> = BTreeMap::new();
     let mut jobs = Vec::new();
@@ -23,8 +24,7 @@ pub(super) async fn check(heads: &Heads, candidates: &[Candidate<'_>]) -> Vec<(S
         let archive = archive.or_insert_with(|| packages::stubs(&transaction, |item| heads.stub(item)));
         jobs.push(ask(candidate, transaction.manager, archive.clone()));
     }
-    let answers: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
-    answers.into_iter().flatten().collect()
+    circumstances.limits.each(jobs).await.into_iter().flatten().collect()
 }
 
 /// `None` where there is nothing to ask, or where other checks have told why it cannot go well.

@@ -55,7 +55,7 @@ pub(super) static TABLE: &[Row] = &[
     Row {
         name: "transaction",
         help: "the node's package manager would install the packages",
-        judge: Judge::Ask(|circumstances, nodes| Box::pin(rehearsal::check(circumstances.heads, nodes))),
+        judge: Judge::Ask(|circumstances, nodes| Box::pin(rehearsal::check(circumstances, nodes))),
     },
     Row {
         name: "clock",
@@ -112,7 +112,7 @@ pub(super) static TABLE: &[Row] = &[
     Row {
         name: "reach",
         help: "the nodes reach the masters, etcd members and load balancer",
-        judge: Judge::Ask(|circumstances, nodes| Box::pin(reach::check(circumstances.config, nodes))),
+        judge: Judge::Ask(|circumstances, nodes| Box::pin(reach::check(circumstances, nodes))),
     },
     Row {
         name: "version",

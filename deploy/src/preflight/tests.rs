@@ -83,7 +83,8 @@ impl Nodes {
             .collect();
         let (state, heads) = (Path::new(self.state), &self.heads);
         let kubernetes = Some(crate::version::Version::new(1, 20, 2));
-        let circumstances = Circumstances { config: &self.config, state, heads, kubernetes };
+        let (config, limits) = (&self.config, &Limits::default());
+        let circumstances = Circumstances { config, state, heads, limits, kubernetes };
         check(&circumstances, &candidates, &parse_checks(ignore).unwrap()).await
     }
 }

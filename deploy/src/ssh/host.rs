@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Semaphore};
 
 /// sshd allows 10 sessions per connection unless told otherwise.
-const CHANNELS: usize = 8;
+const SESSIONS: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Linux takes at most 128 KiB in one argument; longer scripts go through a file.
@@ -69,7 +69,7 @@ pub struct SshHost {
     jump: Option<Arc<Jump>>,
     events: Arc<dyn Sink>,
     link: Mutex<Slot>,
-    channels: Semaphore,
+    sessions: Semaphore,
     commands: Arc<Commands>,
     patience: Patience,
 }
@@ -105,7 +105,7 @@ impl SshHost {
             jump: None,
             events,
             link: Mutex::new(Slot::None),
-            channels: Semaphore::new(CHANNELS),
+            sessions: Semaphore::new(SESSIONS),
             commands: Arc::new(Commands::new()),
             patience: Patience::default(),
         }
@@ -114,6 +114,12 @@ impl SshHost {
     /// With other limits than usual.
     pub fn patient(mut self, patience: Patience) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// With another number of commands that run at the same time.
+    pub fn sessions(mut self, most: usize) -> Self {
+        self.sessions = Semaphore::new(most);
         self
     }
 
@@ -353,7 +359,7 @@ impl Host for SshHost {
             let Command { title, script, stdin, timeout, who, secret, checked, once, stdout, keeps } =
                 command;
             let begin = Instant::now();
-            let _channel = self.channels.acquire().await.expect("never closed");
+            let _session = self.sessions.acquire().await.expect("never closed");
             let replay = match &stdin {
                 Stdin::Empty => Some(Bytes::new()),
                 Stdin::Bytes(bytes) => Some(bytes.clone()),

@@ -4,6 +4,7 @@ use crate::sshd::Sshd;
 use eggo_bundles::{Arch, Digest, Item, Kind};
 use eggo_deploy::distribute::{Delivery, Source, distribute};
 use eggo_deploy::events::{Event, Silent, Sink};
+use eggo_deploy::operation::Limits;
 use eggo_deploy::{facts, store};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -82,7 +83,7 @@ async fn three_nodes_then_again_with_everything_there() {
             let contents = facts::look(&*host, facts::Look::survey()).await.unwrap().store;
             deliveries.push(Delivery { host, items: items.clone(), contents });
         }
-        let delivered = distribute(deliveries, source.clone(), Arc::new(Silent)).await;
+        let delivered = distribute(deliveries, source.clone(), Arc::new(Silent), &Limits::default()).await;
         assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
         assert!(delivered.sent.values().all(|sent| *sent == expected), "{:?}", delivered.sent);
         hosts.iter().for_each(|sshd| assert_has(sshd, &items));
@@ -118,7 +119,7 @@ async fn a_cut_is_taken_up_at_the_byte() {
     eggo_deploy::remote::Host::run(&*host, note).await.unwrap();
     let contents = store::Contents::default();
     let delivery = Delivery { host: host.clone(), items: items.clone(), contents };
-    let delivered = distribute(vec![delivery], source, cutter.clone()).await;
+    let delivered = distribute(vec![delivery], source, cutter.clone(), &Limits::default()).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has(&sshd, &items);
     let sent = delivered.sent["a"];

@@ -46,7 +46,8 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let events = view::quiet();
     let (surveyed, failures) = runtime()?.block_on(async {
         let (reached, mut failures) = operation::connect(&hosts, &access, &events).await;
-        let (surveyed, more) = operation::facts_of(reached, Look::all(&config.network.cni_bin_dirs)).await;
+        let asked = Look::all(&config.network.cni_bin_dirs);
+        let (surveyed, more) = operation::facts_of(reached, asked, access.limits()).await;
         failures.extend(more);
         (surveyed, failures)
     });

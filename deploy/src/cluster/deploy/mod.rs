@@ -18,11 +18,7 @@ use crate::cluster::context::Node;
 use crate::phases::{Failure, PhaseError};
 use crate::run::Run;
 use eggo_errors::Report;
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
-
-/// How many nodes are worked on at the same time.
-pub const AT_ONCE: usize = 64;
 
 /// The work on one node.
 pub type Work<'a> = BoxFuture<'a, Result<(), Report>>;
@@ -34,24 +30,7 @@ pub async fn on_each<'a>(
     nodes: &[&'a Node],
     work: impl Fn(&'a Node) -> Work<'a>,
 ) -> Result<(), PhaseError> {
-    let jobs: Vec<BoxFuture<'a, Result<(), Failure>>> = nodes
-        .iter()
-        .filter(|node| !run.has_failed(&node.host.name))
-        .map(|node| {
-            let (name, work) = (node.host.name.clone(), work(node));
-            let job: BoxFuture<'a, Result<(), Failure>> =
-                Box::pin(async move { work.await.map_err(|report| Failure { node: name, report }) });
-            job
-        })
-        .collect();
-    let results: Vec<_> = futures::stream::iter(jobs).buffer_unordered(AT_ONCE).collect().await;
-    let mut failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
-    if failures.is_empty() {
-        return Ok(());
-    }
-    failures.sort_by(|a, b| a.node.cmp(&b.node));
-    run.leave_out(&failures);
-    Err(PhaseError::Nodes(failures))
+    run.on_each(nodes, move |node| work(node)).await
 }
 
 /// A failure of one node, on which nothing later counts any more.
