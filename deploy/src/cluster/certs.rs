@@ -114,7 +114,7 @@ pub fn expired(lines: &[Line]) -> Option<Report> {
 pub async fn status(cluster: &ClusterView, asked: &[&Node]) -> Result<Vec<Line>, Report> {
     let now = Timestamp::now();
     let mut lines = Vec::new();
-    for (path, certificate) in cluster.certificates()? {
+    for (path, certificate) in cluster.certificates().await? {
         let (node, name) = match path.strip_prefix("nodes/").and_then(|rest| rest.split_once('/')) {
             Some((node, name)) => (Some(node.to_string()), name.to_string()),
             None => (None, path),

@@ -1,6 +1,7 @@
 //! What every phase of the cluster works on.
 
 use super::kubectl::Kubectl;
+use crate::blocking::blocking;
 use crate::components::{self, Component};
 use crate::config::{self, Config};
 use crate::facts::{Facts, Look, look};
@@ -113,8 +114,9 @@ impl ClusterView {
     }
 
     /// Every certificate on this machine with its path, authorities first; those that have expired, too.
-    pub fn certificates(&self) -> Result<Vec<(String, Certificate)>, Report> {
-        Ok(certificates(&crate::state::Folder::new(&self.state).pki())?)
+    pub async fn certificates(&self) -> Result<Vec<(String, Certificate)>, Report> {
+        let root = crate::state::Folder::new(&self.state).pki();
+        Ok(blocking(move || certificates(&root)).await?)
     }
 
     /// The nodes with a role, in the order of deploy.yaml.
@@ -212,6 +214,22 @@ impl Cluster {
     /// The same cluster, whose nodes are looked at again: their programs have changed.
     pub fn afresh(&self) -> Self {
         self.with_config(self.config.clone())
+    }
+
+    /// Does what takes a while on this machine's disk (many keys, each of them synced), with a cluster of its own: off
+    /// the threads that serve connections.
+    pub async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&Cluster) -> T + Send + 'static) -> T {
+        let own = self.afresh();
+        blocking(move || work(&own)).await
+    }
+
+    /// Reads from the bundle, off the threads that serve connections.
+    pub async fn from_shelf<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Shelf) -> T + Send + 'static,
+    ) -> T {
+        let shelf = self.shelf.clone();
+        blocking(move || read(&*shelf)).await
     }
 
     /// The certificates; made on first use as long as no node can have any of them.

@@ -4,6 +4,7 @@ use super::context::{Cluster, Node};
 use super::deploy::etcd::{ETCDCTL, LOCAL, asking, members};
 use super::flags::peer_url;
 use super::paths;
+use crate::blocking::blocking;
 use crate::events::Event;
 use crate::failure::{Failure, PhaseError};
 use crate::remote::{Command, Script};
@@ -73,7 +74,7 @@ async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup
     let save = asking(save, LOCAL, "300s");
     let digest = saved(node, Command::sh("take a snapshot of etcd", save)).await?;
     let file = fetch(cluster, node, digest).await?;
-    keep(cluster, node, file, why)
+    keep(cluster, node, file, why).await
 }
 
 /// A copy of every member's data, as it is on its disk: for members that cannot be asked for a snapshot. Each is restored
@@ -108,16 +109,18 @@ async fn copy_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, 
         Ok(Outcome::Unchanged)
     };
     cluster.run.step(&node.host.name, step, work).await?;
-    let digest = digest.get().ok_or_else(|| Report::new("a copy was not made").exit(Exit::Bug))?;
-    let file = fetch(cluster, node, *digest).await?;
+    let digest = *digest.get().ok_or_else(|| Report::new("a copy was not made").exit(Exit::Bug))?;
+    let file = fetch(cluster, node, digest).await?;
     // A snapshot ends with the digest of what comes before it, and is refused without.
-    let sealed = file.reopen().and_then(|mut end| {
+    let end = file.reopen();
+    let sealed = blocking(move || {
+        let mut end = end?;
         end.seek(SeekFrom::End(0))?;
         end.write_all(digest.as_bytes())?;
         end.sync_all()
     });
-    sealed.map_err(|error| unwritable(file.path(), &error))?;
-    keep(cluster, node, file, &format!("{why}-{}", node.host.name))
+    sealed.await.map_err(|error| unwritable(file.path(), &error))?;
+    keep(cluster, node, file, &format!("{why}-{}", node.host.name)).await
 }
 
 /// Runs a command that leaves a snapshot on the node; returns its digest.
@@ -141,16 +144,17 @@ async fn fetch(cluster: &Cluster, node: &Node, digest: Digest) -> Result<NamedTe
     let fetch = Command::sh("fetch the snapshot", fetch);
     let fetching = node.remote.run(fetch.secret().once().timeout(LIMIT).stdout_to(sender));
     // It owns the receiver: once it has failed, the node is not left waiting for somebody who takes more.
-    let writing = async move {
-        while let Some(piece) = pieces.recv().await {
+    let writing = blocking(move || {
+        while let Some(piece) = pieces.blocking_recv() {
             file.write_all(&piece)?;
         }
         file.sync_all()
-    };
+    });
     let (fetched, written) = futures::join!(fetching, writing);
     written.map_err(io)?;
     fetched?;
-    let (found, _) = new.reopen().and_then(|mut file| Digest::of_reader(&mut file)).map_err(io)?;
+    let mut written = new.reopen().map_err(io)?;
+    let (found, _) = blocking(move || Digest::of_reader(&mut written)).await.map_err(io)?;
     if found != digest {
         return Err(Report::new(format!("{}: the snapshot was damaged on its way", node.host.name)));
     }
@@ -158,15 +162,19 @@ async fn fetch(cluster: &Cluster, node: &Node, digest: Digest) -> Result<NamedTe
 }
 
 /// Keeps it under a name with the time in it.
-fn keep(cluster: &Cluster, node: &Node, file: NamedTempFile, why: &str) -> Result<Backup, Report> {
+async fn keep(cluster: &Cluster, node: &Node, file: NamedTempFile, why: &str) -> Result<Backup, Report> {
     let folder = state::Folder::new(&cluster.state).backups();
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let path = folder.join(format!("etcd-{time}-{why}.db"));
-    let io = |error: io::Error| unwritable(&path, &error);
-    let (sha256, size) = file.reopen().and_then(|mut file| Digest::of_reader(&mut file)).map_err(io)?;
-    file.persist(&path).map_err(|error| io(error.error))?;
-    state::sync(&folder).map_err(io)?;
-    Ok(Backup { path, size, sha256, member: node.host.name.clone() })
+    let member = node.host.name.clone();
+    blocking(move || {
+        let io = |error: io::Error| unwritable(&path, &error);
+        let (sha256, size) = file.reopen().and_then(|mut file| Digest::of_reader(&mut file)).map_err(io)?;
+        file.persist(&path).map_err(|error| io(error.error))?;
+        state::sync(&folder).map_err(io)?;
+        Ok(Backup { path, size, sha256, member })
+    })
+    .await
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Report {
@@ -230,14 +238,18 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
 
 /// A file in pieces, as far as somebody takes them.
 async fn send(path: &Path, pieces: mpsc::Sender<Bytes>) -> io::Result<()> {
-    let file = File::open(path)?;
-    loop {
-        let mut piece = Vec::with_capacity(PIECE as usize);
-        (&file).take(PIECE).read_to_end(&mut piece)?;
-        if piece.is_empty() || pieces.send(piece.into()).await.is_err() {
-            return Ok(());
+    let path = path.to_path_buf();
+    blocking(move || {
+        let file = File::open(path)?;
+        loop {
+            let mut piece = Vec::with_capacity(PIECE as usize);
+            (&file).take(PIECE).read_to_end(&mut piece)?;
+            if piece.is_empty() || pieces.blocking_send(piece.into()).is_err() {
+                return Ok(());
+            }
         }
-    }
+    })
+    .await
 }
 
 async fn everywhere(nodes: &[&Node], title: &str, script: impl Into<Script>) -> Result<(), Report> {

@@ -19,6 +19,7 @@ use eggo_bundles::{Digest, Index};
 use eggo_errors::Report;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What was prepared, with the nodes as they were found: it can be run at once, over the same connections.
 pub struct Ready {
@@ -129,13 +130,14 @@ async fn look(request: &InstallRequest) -> Result<(Prepared, Found), Report> {
     }
     let journal = read(state).await?;
     let nodes = survey(&config.hosts, access, events).await?;
-    let plan = plan(config, index, &known(&nodes), options)?;
+    let plan = Arc::new(plan(config, index, &known(&nodes), options)?);
     let versions = match options.goal {
         Goal::Install | Goal::Join => None,
         Goal::Upgrade => Some(upgrade::versions(request, &nodes).await?),
     };
     let verdict = judge(request, &nodes, &plan, &journal).await?;
     let made_from = MadeFrom::new(config, index)?;
+    let plan = Arc::unwrap_or_clone(plan);
     let prepared = Prepared::new(options.clone(), made_from, plan, versions, verdict)?;
     Ok((prepared, Found { nodes, records: journal.records() }))
 }

@@ -3,6 +3,7 @@
 use super::prepare::Prepared;
 use super::request::{Goal, InstallRequest};
 use super::{Surveyed, is_this_machine, upgrade};
+use crate::blocking::blocking;
 use crate::events::{Event, Sink};
 use crate::journal::JournalView;
 use crate::plan::Plan;
@@ -10,12 +11,13 @@ use crate::preflight::{self, Candidate, Circumstances, Heads, Level, Verdict};
 use crate::state;
 use crate::version::Version;
 use eggo_errors::Report;
+use std::sync::Arc;
 
 /// Every check on every node.
 pub(super) async fn judge(
     request: &InstallRequest,
     surveyed: &[Surveyed],
-    plan: &Plan,
+    plan: &Arc<Plan>,
     journal: &JournalView,
 ) -> Result<Verdict, Report> {
     let InstallRequest { config, access, source, state, options, .. } = request;
@@ -35,8 +37,12 @@ pub(super) async fn judge(
             })
         })
         .collect();
-    preflight::check_archs(plan, &**source)?;
-    let heads = Heads::read(plan, &**source)?;
+    let (planned, source) = (plan.clone(), source.clone());
+    let heads = blocking(move || {
+        preflight::check_archs(&planned, &*source)?;
+        Heads::read(&planned, &*source)
+    });
+    let heads = heads.await?;
     let (heads, limits, kubernetes) = (&heads, access.limits(), kubernetes(request));
     let circumstances = Circumstances { config, state, heads, limits, kubernetes };
     Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)

@@ -3,6 +3,7 @@
 //! known types are asked for first, so an honest host would have shown one of them.
 
 use super::Target;
+use crate::blocking::blocking;
 use futures::future::BoxFuture;
 use ring::hmac;
 use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, Marker};
@@ -259,8 +260,9 @@ impl HostKeys {
         }
         let key = key.to_openssh().map_err(io::Error::other)?;
         let line = format!("{} {key}\n", host_name(host, port));
+        let (file, new) = (self.file.clone(), line.clone());
+        blocking(move || append(&file, &new)).await?;
         let mut known = self.known.lock().expect("no panic while locked");
-        append(&self.file, &line)?;
         known.add(&self.file.display().to_string(), &line);
         Ok(Verdict::Known)
     }

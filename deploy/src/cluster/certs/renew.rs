@@ -62,7 +62,7 @@ pub async fn renew(cluster: &Cluster, only: &[String]) -> Result<(), PhaseError>
     for node in with_role(Role::Master) {
         renew_master(cluster, node).await.map_err(|report| one(node, report))?;
     }
-    certificates::renew_admin(cluster).map_err(PhaseError::Whole)?;
+    certificates::renew_admin(cluster).await.map_err(PhaseError::Whole)?;
     let workers = with_role(Role::Worker);
     for node in &workers {
         cluster.run.stop().check().map_err(PhaseError::Whole)?;

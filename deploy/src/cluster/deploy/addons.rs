@@ -31,7 +31,8 @@ async fn manifests(cluster: &Cluster) -> Result<Vec<(String, String)>, Report> {
     let mut found: Vec<(String, String)> = Vec::new();
     if let Some(path) = config.network.plugin_args.get("NetworkYamlPath") {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let text = match cluster.shelf.addon(name)? {
+        let wanted = name.to_string();
+        let text = match cluster.from_shelf(move |shelf| shelf.addon(&wanted)).await? {
             Some(text) => text,
             None => on_master(cluster, path).await?,
         };
@@ -41,7 +42,8 @@ async fn manifests(cluster: &Cluster) -> Result<Vec<(String, String)>, Report> {
         if found.iter().any(|(name, _)| *name == addon.name) {
             continue;
         }
-        let text = cluster.shelf.addon(&addon.name)?.ok_or_else(|| {
+        let wanted = addon.name.clone();
+        let text = cluster.from_shelf(move |shelf| shelf.addon(&wanted)).await?.ok_or_else(|| {
             Report::new(format!("the addon `{}` is not in the bundle", addon.name))
                 .note(format!("named in deploy.yaml line {}", addon.line))
         })?;

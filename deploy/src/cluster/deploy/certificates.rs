@@ -9,7 +9,7 @@ use eggo_errors::Report;
 use std::path::Path;
 
 pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
-    make(cluster).map_err(PhaseError::Whole)
+    cluster.on_disk(make).await.map_err(PhaseError::Whole)
 }
 
 fn make(cluster: &Cluster) -> Result<(), Report> {
@@ -23,8 +23,8 @@ fn make(cluster: &Cluster) -> Result<(), Report> {
 }
 
 /// The administrator's certificate anew.
-pub fn renew_admin(cluster: &Cluster) -> Result<(), Report> {
-    write_admin(cluster, Reuse::Never)
+pub async fn renew_admin(cluster: &Cluster) -> Result<(), Report> {
+    cluster.on_disk(|cluster| write_admin(cluster, Reuse::Never)).await
 }
 
 fn write_admin(cluster: &Cluster, reuse: Reuse) -> Result<(), Report> {

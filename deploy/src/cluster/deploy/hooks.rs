@@ -18,7 +18,8 @@ pub async fn run(cluster: &Cluster, schedule: Schedule) -> Result<(), PhaseError
 }
 
 async fn one(cluster: &Cluster, node: &Node, hooks: Hooks<'_>, hook: &Hook) -> Result<(), Report> {
-    let script = cluster.shelf.file(&hook.name, node.host.arch)?.ok_or_else(|| {
+    let (name, arch) = (hook.name.clone(), node.host.arch);
+    let script = cluster.from_shelf(move |shelf| shelf.file(&name, arch)).await?.ok_or_else(|| {
         Report::new(format!("the hook `{}` is not in the bundle", hook.name))
             .note(format!("named in deploy.yaml line {}", hook.line))
     })?;
