@@ -9,6 +9,7 @@ use eggo_bundles::{Arch, Digest};
 use eggo_terminal::{Explain, Report};
 use images_support::make::{Pile, Style, config_of, digest_of};
 use images_support::{Bench, DockerRegistry, Setup, have, plain, run};
+use serde_json::Value;
 use std::path::PathBuf;
 
 const BOTH: [Arch; 2] = Arch::ALL;
@@ -29,6 +30,13 @@ async fn lock(
 
 fn explained(error: Error) -> String {
     Report::from(error).to_string()
+}
+
+/// A registry that has one image.
+async fn registry_with(bench: &Bench, pile: &Pile, name: &str, image: &Value, tag: &str) -> DockerRegistry {
+    let registry = DockerRegistry::start();
+    pile.push(&bench.http, &registry.address, name, image, tag).await;
+    registry
 }
 
 #[tokio::test]
@@ -90,12 +98,10 @@ async fn a_single_manifest_serves_its_own_arch_only() {
     if !have(&["docker-registry"]) {
         return;
     }
-    let registry = DockerRegistry::start();
-    let bench = Bench::new();
-    let at = &registry.address;
-    let mut pile = Pile::default();
+    let (mut pile, bench) = (Pile::default(), Bench::new());
     let amd64 = pile.image(Style::Docker, "amd64", None, &[("only", 100)]);
-    pile.push(&bench.http, at, "single", &amd64, "1").await;
+    let registry = registry_with(&bench, &pile, "single", &amd64, "1").await;
+    let at = &registry.address;
     let registries = plain(&[at]);
     let name = format!("{at}/single:1");
     let locked = lock(&bench, &registries, &[&name], &[Arch::Amd64]).await.unwrap();
@@ -116,12 +122,10 @@ async fn what_is_not_there_is_said_with_the_nearest_tag() {
     if !have(&["docker-registry"]) {
         return;
     }
-    let registry = DockerRegistry::start();
-    let bench = Bench::new();
-    let at = &registry.address;
-    let mut pile = Pile::default();
+    let (mut pile, bench) = (Pile::default(), Bench::new());
     let index = pile.multi(Style::Oci, "x", 100);
-    pile.push(&bench.http, at, "app", &index, "v3.19.1").await;
+    let registry = registry_with(&bench, &pile, "app", &index, "v3.19.1").await;
+    let at = &registry.address;
     let registries = plain(&[at]);
     let error = lock(&bench, &registries, &[&format!("{at}/app:v3.19.11")], &BOTH).await.unwrap_err();
     let text = explained(error);

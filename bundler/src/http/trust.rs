@@ -44,17 +44,18 @@ pub fn config(options: &Options, own: Option<&Trust>) -> Result<ClientConfig, Er
     let files = options.ca_files.iter().chain(own.iter().flat_map(|own| &own.ca_files));
     let named: Vec<CertificateDer<'static>> =
         files.map(|file| certificates(file)).collect::<Result<Vec<_>, _>>()?.concat();
-    let verifier: Arc<dyn ServerCertVerifier> = match own.filter(|own| own.insecure) {
+    let whose = match own.filter(|own| own.insecure) {
         Some(own) => {
             warn!("warning: the certificate of `{}` is not checked (`insecure-skip-verify`)", own.host);
-            Arc::new(Anybody(provider.clone()))
+            Whose::Anybody
         }
         None => {
             let usual =
                 rustls_platform_verifier::Verifier::new_with_extra_roots(named.clone(), provider.clone());
-            Arc::new(Named { usual: usual.map_err(tls)?, named })
+            Whose::Known { usual: usual.map_err(tls)?, named }
         }
     };
+    let verifier = Arc::new(Verifier { whose, provider: provider.clone() });
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(tls)?.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match own.and_then(|own| own.client.as_ref()) {
@@ -93,15 +94,25 @@ fn unusable(file: &Path, reason: String) -> Error {
     Error::CertificateFile { file: file.to_path_buf(), reason }
 }
 
-/// The system's CAs, those that were named, and certificates that were named themselves: the usual self-signed one is
-/// a CA, which no server may be by the rules of the web, and is trusted for what it is.
+/// Whose certificate will do. Whoever shows it must have its key, in any case.
 #[derive(Debug)]
-struct Named {
-    usual: rustls_platform_verifier::Verifier,
-    named: Vec<CertificateDer<'static>>,
+struct Verifier {
+    whose: Whose,
+    provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Named {
+#[derive(Debug)]
+enum Whose {
+    Anybody,
+    /// The system's CAs, those that were named, and certificates that were named themselves: the usual self-signed one
+    /// is a CA, which no server may be by the rules of the web, and is trusted for what it is.
+    Known {
+        usual: rustls_platform_verifier::Verifier,
+        named: Vec<CertificateDer<'static>>,
+    },
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -110,8 +121,9 @@ impl ServerCertVerifier for Named {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verdict = self.usual.verify_server_cert(certificate, others, name, ocsp, now);
-        if verdict.is_ok() || !self.named.iter().any(|named| named.as_ref() == certificate.as_ref()) {
+        let Whose::Known { usual, named } = &self.whose else { return Ok(ServerCertVerified::assertion()) };
+        let verdict = usual.verify_server_cert(certificate, others, name, ocsp, now);
+        if verdict.is_ok() || !named.iter().any(|named| named.as_ref() == certificate.as_ref()) {
             return verdict;
         }
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
@@ -125,7 +137,12 @@ impl ServerCertVerifier for Named {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -134,11 +151,16 @@ impl ServerCertVerifier for Named {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -151,45 +173,6 @@ fn check_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), rus
         Some(now) if now < parsed.validity().not_before => Err(bad(CertificateError::NotValidYet)),
         Some(now) if now <= parsed.validity().not_after => Ok(()),
         _ => Err(bad(CertificateError::Expired)),
-    }
-}
-
-/// Whoever has the key to the certificate that is shown.
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _certificate: &CertificateDer<'_>,
-        _others: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 
