@@ -26,6 +26,8 @@ remove_rpm() { rpm -e "$@"; }
 # any can go.
 remove_packages() {
   manager=$1; shift
+  # Asked for none, dpkg-query lists all.
+  [ $# -gt 0 ] || return 0
   # shellcheck disable=SC2046
   set -- $("installed_$manager" "$@")
   [ $# -gt 0 ] || return 0

@@ -45,6 +45,17 @@ fn debs_that_are_configured_or_half_removed_go() {
     assert_eq!(said, "--purge a b:amd64\n");
 }
 
+/// As the real one, which lists everything where it is asked for nothing.
+#[test]
+fn an_empty_list_removes_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.program("dpkg-query", r"echo 'ii  everything'");
+    sandbox.program("dpkg", "echo \"$@\"");
+    assert_eq!(sandbox.does(call(&sandbox, &["remove_packages", "dpkg"])), "");
+    sandbox.write("kept/brought", "--nothing that is a name\n");
+    assert_eq!(sandbox.does(call(&sandbox, &["remove_brought", "dpkg"])), "");
+}
+
 #[test]
 fn only_our_own_policy_goes() {
     let sandbox = Sandbox::new();
