@@ -1,6 +1,8 @@
 //! Where the files of a cluster are on a node. No other module spells these out. The installer's own are in [`crate::store`], those of
 //! container runtimes in [`crate::runtimes`].
 
+use std::path::{Path, PathBuf};
+
 pub const KUBERNETES: &str = "/etc/kubernetes";
 pub const PKI: &str = "/etc/kubernetes/pki";
 pub const ENCRYPTION: &str = "/etc/kubernetes/encryption-config.yaml";
@@ -47,4 +49,9 @@ pub fn etcd_pki(name: &str) -> String {
 
 pub fn unit(name: &str) -> String {
     format!("{UNITS}/{name}.service")
+}
+
+/// The one way to write a path: without `//`, `/./` and a slash at the end.
+pub fn plain(path: &str) -> String {
+    Path::new(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
 }

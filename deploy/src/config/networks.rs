@@ -4,6 +4,7 @@ use super::address::{BadCidr, Cidr, is_subdomain};
 use super::defaults;
 use super::model::{Config, Dns, DnsKind, Network, Service};
 use super::warnings::Warnings;
+use crate::paths;
 use eggo_yaml::Fields;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -90,11 +91,13 @@ pub(super) fn network(top: &Fields<'_>, warnings: &Warnings) -> Network {
         top.reader().at(node, format!("`network-plugin` is `{kind}`, expected `cni`"));
     }
     if let (Some(dirs), Some(node)) = (top.text("cni-bin-dir"), top.node("cni-bin-dir")) {
-        network.cni_bin_dirs = dirs.split(',').map(|dir| dir.trim().to_string()).collect();
-        network.cni_bin_dirs.retain(|dir| !dir.is_empty());
+        let named = dirs.split(',').map(str::trim).filter(|dir| !dir.is_empty());
+        network.cni_bin_dirs = named.map(paths::plain).collect();
         for dir in network.cni_bin_dirs.iter().filter(|dir| eggo_bundles::dst::check(dir).is_err()) {
             if !dir.starts_with('/') {
                 top.reader().at(node, format!("`cni-bin-dir` names `{dir}`, which is not an absolute path"));
+            } else if dir.split('/').any(|part| part == "..") {
+                top.reader().at(node, format!("`cni-bin-dir` names `{dir}`, which contains `..`"));
             } else if !PACKAGED_CNI.contains(&dir.as_str()) {
                 warnings.at(node, format!("`cni-bin-dir` names `{dir}`, where no item can be installed"));
             }

@@ -10,7 +10,7 @@ pub use decide::{Changes, Transaction, Unmet, Versions, changes, decide, unmet};
 use crate::facts::{Facts, Manager};
 use crate::remote::{Host, RemoteError};
 use crate::run::{Outcome, Run, Step};
-use crate::undo::Undo;
+use crate::undo::{Undo, package_of};
 use bytes::Bytes;
 use eggo_bundles::Item;
 use eggo_errors::{Count, Explain, Report};
@@ -132,9 +132,11 @@ pub async fn install_from_repositories(
         return Ok(Outcome::Unchanged);
     }
     let manager = facts.manager.ok_or_else(|| PackageError::NoManager { node: host.name().into() })?;
+    // What else was asked for, a group of packages, is among what they brought along.
+    let named = absent.iter().filter_map(|request| package_of(request)).map(str::to_string).collect();
     let step = Step::new("packages/repositories", "install packages from the node's repositories")
         .fingerprint_of(&absent)
-        .undo(Undo::Packages { manager, names: absent.clone() })
+        .undo(Undo::Packages { manager, names: named })
         .undo(Undo::BroughtAlong { manager })
         .always();
     run.step(host.name(), step, || async {

@@ -47,6 +47,8 @@ remove_links() (
   reach "$into/link" || exit 0
   for link in *; do
     target=$(readlink "./$link") || continue
+    # 0.1.0 made links into `/opt/cni//bin` where deploy.yaml was written so.
+    target=$(printf %s "$target" | tr -s /)
     for folder; do case $target in "$folder"/*) rm -f "./$link" ;; esac; done
   done
 )

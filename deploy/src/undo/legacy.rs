@@ -1,12 +1,13 @@
 //! Journals of version 0.1.0 have shell where later ones have actions. Each of its scripts is known by its title: it
 //! becomes the action that does the same today. One that is not known is refused.
 
-use super::{Firewall, KernelNote, Undo};
+use super::{Firewall, KernelNote, Undo, package_of};
 use crate::facts::Manager;
+use crate::paths;
 use crate::runtimes::RuntimeKind;
 use serde_json::Value;
 
-/// Replaces the scripts in a record by the actions that they stand for.
+/// Replaces the scripts in a record by the actions that do the same, and writes what else was looser then as it is today.
 pub(crate) fn translate(record: &mut Value) -> Result<(), String> {
     let step = record["step"].as_str().unwrap_or_default().to_string();
     let Some(undo) = record.get_mut("undo").and_then(Value::as_array_mut) else { return Ok(()) };
@@ -18,7 +19,30 @@ pub(crate) fn translate(record: &mut Value) -> Result<(), String> {
         })?;
         *one = serde_json::to_value(action).map_err(|error| error.to_string())?;
     }
+    undo.retain_mut(tidy);
     Ok(())
+}
+
+/// `cni-bin-dir` was taken as it was written, and so were requests for packages. False: nothing is left to undo.
+fn tidy(undo: &mut Value) -> bool {
+    if undo["undo"] == "folder"
+        && let Some(path) = undo["path"].as_str().map(paths::plain)
+    {
+        undo["path"] = path.as_str().into();
+        // One right below the root of all files is nobody's to remove.
+        return path.matches('/').count() > 1;
+    }
+    if undo["undo"] == "packages"
+        && let Some(names) = undo["names"].as_array_mut()
+    {
+        names.retain_mut(|name| {
+            let Some(package) = name.as_str().and_then(package_of).map(str::to_string) else { return false };
+            *name = package.into();
+            true
+        });
+        return !names.is_empty();
+    }
+    true
 }
 
 fn action(step: &str, title: &str, script: &str) -> Option<Undo> {
@@ -63,8 +87,9 @@ fn action(step: &str, title: &str, script: &str) -> Option<Undo> {
 fn cni_links(script: &str) -> Option<Undo> {
     let (into, rest) = script.strip_prefix("for f in ")?.split_once("/*; do case $(readlink \"$f\") in ")?;
     let (from, _) = rest.split_once("/*) rm -f")?;
-    let from = from.split("/*|").map(word).collect::<Option<_>>()?;
-    Some(Undo::CniLinks { into: word(into)?, from })
+    let plain = |quoted: &str| Some(paths::plain(&word(quoted)?));
+    let from = from.split("/*|").map(plain).collect::<Option<_>>()?;
+    Some(Undo::CniLinks { into: plain(into)?, from })
 }
 
 /// What a shell reads of a word as 0.1.0 wrote it: plain, or between single quotes.
@@ -76,51 +101,4 @@ fn word(quoted: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(step: &str, title: &str, script: &str) -> Result<Undo, String> {
-        let undo = serde_json::json!([{"undo": "script", "title": title, "script": script}]);
-        let mut record = serde_json::json!({"record": "intent", "step": step, "undo": undo});
-        translate(&mut record)?;
-        Ok(serde_json::from_value(record["undo"][0].clone()).unwrap())
-    }
-
-    #[test]
-    fn parameters_come_out_of_the_scripts() {
-        let links = |quoted: &str| {
-            format!(
-                "for f in /opt/cni/bin/*; do case $(readlink \"$f\") in {quoted}) rm -f \"$f\" ;; esac; done"
-            )
-        };
-        let read_links =
-            |quoted: &str| read("service/containerd", "remove links to CNI programs", &links(quoted));
-        let into = |from: &[&str]| Undo::CniLinks {
-            into: "/opt/cni/bin".into(),
-            from: from.iter().map(|folder| folder.to_string()).collect(),
-        };
-        assert_eq!(
-            read_links("/usr/libexec/cni/*|'/a b'/*|'/it'\\''s'/*"),
-            Ok(into(&["/usr/libexec/cni", "/a b", "/it's"]))
-        );
-        assert_eq!(read_links("/usr/libexec/cni/*"), Ok(into(&["/usr/libexec/cni"])));
-        let docker = |title: &str| read("service/docker", title, "…");
-        let runtime = "docker".parse().unwrap();
-        assert_eq!(docker("remove docker's bridge"), Ok(Undo::RuntimeLink { runtime }));
-        for unknown in ["service/podman", "docker", ""] {
-            assert!(read(unknown, "remove docker's bridge", "…").is_err(), "{unknown}");
-        }
-        assert_eq!(
-            read("system/hostname", "set the hostname back to a.b", "…"),
-            Ok(Undo::Hostname { was: "a.b".into() })
-        );
-        assert!(read("system/ports", "close ports in shorewall", "…").is_err());
-        let rules = "'/opt/a b/kube-proxy' --cleanup >/dev/null 2>&1 || :\n…";
-        let program = "/opt/a b/kube-proxy".to_string();
-        assert_eq!(
-            read("service/kube-proxy", "remove kube-proxy's rules", rules),
-            Ok(Undo::KubeProxyRules { program })
-        );
-        assert!(read("x", "anything", "reboot").is_err());
-    }
-}
+mod tests;

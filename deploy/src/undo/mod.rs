@@ -11,7 +11,7 @@ mod sound;
 mod tests;
 
 pub use script::{HOSTS, MODULES_FILE, SYSCTL_FILE, call, library, undoing};
-pub use sound::{Unsound, removable};
+pub use sound::{Unsound, package_of, removable};
 
 use crate::facts::Manager;
 use crate::runtimes::RuntimeKind;

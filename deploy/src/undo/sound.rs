@@ -59,8 +59,9 @@ impl Undo {
             Self::Images { names, .. } => all(names, is_image, "the name of an image"),
             Self::Hostname { was } => one(was, is_hostname, "the name of a host"),
             Self::HostsEntry { cluster } => one(cluster, is_line, "the name of a cluster"),
-            Self::CniLinks { into, from } => one(into, is_deep, "a path below another folder")
-                .or_else(|| all(from, is_path, "a plain path")),
+            Self::CniLinks { into, from } => {
+                one(into, is_path, "a plain path").or_else(|| all(from, is_path, "a plain path"))
+            }
             Self::KubeProxyRules { program } => one(program, is_kube_proxy, "a path of kube-proxy"),
             Self::BroughtAlong { .. }
             | Self::ReleaseServices
@@ -116,6 +117,12 @@ fn is_word(text: &str, others: &str) -> bool {
 
 fn is_unit(name: &str) -> bool {
     is_word(name, ":-_.\\@")
+}
+
+/// The package that a request to a package manager names: `name`, or `name=version`; none for a group of packages.
+pub fn package_of(request: &str) -> Option<&str> {
+    let name = request.split('=').next().unwrap_or(request);
+    is_package(name).then_some(name)
 }
 
 fn is_package(name: &str) -> bool {
@@ -184,7 +191,7 @@ mod tests {
             ),
             (
                 vec![links("/opt/cni/bin", "/usr/libexec/cni")],
-                vec![links("/opt", "/a"), links("/opt/cni/bin", "/"), links("/opt/cni/bin", "a/..")],
+                vec![links("/", "/a"), links("/opt/cni/bin", "/"), links("/opt/cni/bin", "a/..")],
             ),
             (
                 vec![rules("/usr/bin/kube-proxy")],

@@ -53,9 +53,10 @@ pub async fn start(cluster: &Cluster, node: &Node) -> Result<(), Report> {
 fn unlink(links: CniLinks) -> Vec<Undo> {
     let CniLinks { folder, others, .. } = links;
     // One right below the root of all files is nobody's to remove.
-    let above = folder.rsplit_once('/').filter(|(above, _)| above.matches('/').count() > 1);
-    let mut undo: Vec<Undo> = above.map(|(above, _)| Undo::folder(above)).into_iter().collect();
-    undo.push(Undo::folder(&folder));
+    let ours = |path: &&str| path.matches('/').count() > 1;
+    let above = folder.rsplit_once('/').map(|(above, _)| above);
+    let mut undo: Vec<Undo> =
+        above.into_iter().chain([folder.as_str()]).filter(ours).map(Undo::folder).collect();
     undo.push(Undo::CniLinks { into: folder, from: others });
     undo
 }
