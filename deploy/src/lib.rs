@@ -43,6 +43,7 @@ pub mod home;
 pub mod hooks;
 pub mod journal;
 mod limits;
+pub mod node;
 pub mod nodes;
 pub mod operation;
 pub mod packages;

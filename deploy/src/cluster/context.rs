@@ -4,13 +4,13 @@ use super::kubectl::Kubectl;
 use crate::blocking::blocking;
 use crate::components::{self, Component};
 use crate::config::{self, Config};
-use crate::facts::{Facts, Look, look};
+use crate::facts::Facts;
 use crate::limits::Limits;
 use crate::pki::folder::{Reuse, certificates};
 use crate::pki::table::Subject;
 use crate::pki::{AuthorityName, Certificate, Folder, Leaf, Names, Row, table};
-use crate::remote::{Host, RemoteFile};
-use crate::run::{Named, Run};
+use crate::remote::RemoteFile;
+use crate::run::Run;
 use eggo_bundles::{Arch, Role};
 use eggo_errors::Report;
 use jiff::Timestamp;
@@ -47,12 +47,8 @@ impl Shelf for Bare {
     }
 }
 
-/// A node of the cluster and the way to it.
-pub struct Node {
-    pub host: config::Host,
-    pub remote: Arc<dyn Host>,
-    facts: OnceCell<Facts>,
-}
+/// A node of the cluster. Its facts are asked for when they are first needed.
+pub type Node = crate::node::Node<OnceCell<Facts>>;
 
 /// A cluster as those see it who only look: nothing is written by it, on this machine or on nodes, and no lock is
 /// needed.
@@ -77,24 +73,6 @@ impl Deref for Cluster {
 
     fn deref(&self) -> &ClusterView {
         &self.view
-    }
-}
-
-impl Node {
-    pub fn new(host: config::Host, remote: Arc<dyn Host>) -> Self {
-        Self { host, remote, facts: OnceCell::new() }
-    }
-
-    /// What the node has. Asked once: after its content is installed.
-    pub async fn facts(&self, config: &Config) -> Result<&Facts, Report> {
-        let asked = Look::installed(&config.network.cni_bin_dirs);
-        Ok(self.facts.get_or_try_init(|| look(&*self.remote, asked)).await?)
-    }
-}
-
-impl Named for Node {
-    fn name(&self) -> &str {
-        &self.host.name
     }
 }
 

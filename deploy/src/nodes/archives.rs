@@ -1,8 +1,9 @@
 //! Image archives of eggo's tarballs, as `docker save` writes them: from the node's store straight
 //! into its container runtime. What is in them is asked of the archive itself, on the node.
 
+use super::Nodes;
 use super::images::{Listed, TIMEOUT};
-use super::{Node, Nodes};
+use crate::node::Planned;
 use crate::plan::reference;
 use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
@@ -14,7 +15,7 @@ use eggo_errors::Report;
 use serde::Deserialize;
 
 /// Loads the archives of which the runtime lacks anything. Returns the names of their images.
-pub(super) async fn load(all: &Nodes, node: &Node) -> Result<Vec<String>, Report> {
+pub(super) async fn load(all: &Nodes, node: &Planned<'_>) -> Result<Vec<String>, Report> {
     let mut names = Vec::new();
     for wanted in node.plan.image_archives() {
         names.extend(load_one(all, node, &wanted.item).await?);
@@ -22,7 +23,7 @@ pub(super) async fn load(all: &Nodes, node: &Node) -> Result<Vec<String>, Report
     Ok(names)
 }
 
-async fn load_one(all: &Nodes, node: &Node, item: &Item) -> Result<Vec<String>, Report> {
+async fn load_one(all: &Nodes, node: &Planned<'_>, item: &Item) -> Result<Vec<String>, Report> {
     let (kind, path) = (all.config.runtime.kind, store::path(&item.sha256));
     let look = Script::new([kind.shell, include_str!("archive.sh")]).arg(&path);
     let answer = node.remote.run(Command::sh("look into an image archive", look)).await?.text();

@@ -1,8 +1,9 @@
 //! A node's mark: a random word that tells this machine from another one that later answers under
 //! the same name, about which the journal knows nothing.
 
-use super::{Node, Nodes};
+use super::Nodes;
 use crate::journal::Record;
+use crate::node::Planned;
 use crate::paths;
 use crate::remote::Command;
 use crate::run::{Outcome, Step};
@@ -12,7 +13,7 @@ use crate::undo::{self, Undo};
 use eggo_errors::Report;
 
 /// Makes sure that the node carries a mark and that the journal speaks of just this machine.
-pub(super) async fn claim(all: &Nodes, node: &Node) -> Result<Outcome, Report> {
+pub(super) async fn claim(all: &Nodes, node: &Planned<'_>) -> Result<Outcome, Report> {
     let (name, journal) = (&node.host.name, all.run.journal());
     let known = journal.mark(name);
     let mark = match &node.facts.mark {

@@ -1,7 +1,8 @@
 //! Binaries, files and folders, from the node's store to where they belong: whitelist checked again,
 //! symlinks on the node that lead out refused, written beside and renamed, the old one kept.
 
-use super::{Node, Nodes};
+use super::Nodes;
+use crate::node::Planned;
 use crate::plan::Wanted;
 use crate::remote::{COMMON, Command, KEPT, RemoteError, Script};
 use crate::run::{Outcome, Step};
@@ -79,7 +80,7 @@ fn step(placements: &[Placement]) -> Step {
 }
 
 /// Whether the journal says so.
-pub(super) fn is_in_place(all: &Nodes, node: &Node) -> bool {
+pub(super) fn is_in_place(all: &Nodes, node: &Planned<'_>) -> bool {
     placements(&node.plan.items).is_ok_and(|placements| {
         let step = step(&placements);
         placements.is_empty() || all.run.journal().is_done(&node.host.name, &step.id, &step.fingerprint)
@@ -87,12 +88,12 @@ pub(super) fn is_in_place(all: &Nodes, node: &Node) -> bool {
 }
 
 /// Some of the files are about to be others: the journal no longer says that all are in place.
-pub(super) async fn reopen(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn reopen(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     Ok(all.run.reopen(&node.host.name, STEP).await?)
 }
 
 /// Puts everything in its place.
-pub(super) async fn install(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn install(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     let placements = placements(&node.plan.items)?;
     if placements.is_empty() {
         return Ok(());
@@ -150,7 +151,10 @@ fn undo(placements: &[Placement]) -> Vec<Undo> {
 }
 
 /// What is not on the node with the right size, mode and owner.
-async fn differing<'a>(node: &Node, placements: &'a [Placement]) -> Result<Vec<&'a Placement>, Report> {
+async fn differing<'a>(
+    node: &Planned<'_>,
+    placements: &'a [Placement],
+) -> Result<Vec<&'a Placement>, Report> {
     let paths = placements.iter().map(|placement| placement.path.as_str());
     let script = Script::new(["stat -c '%s %a %U:%G %n' -- \"$@\" 2>/dev/null || :\n"]).args(paths);
     let output = node.remote.run(Command::sh("look at installed files", script)).await?;

@@ -1,7 +1,8 @@
 //! Images into the node's container runtime, from the blobs in its store: the archive that the
 //! runtime loads is put together on the node, so nothing is sent twice.
 
-use super::{Node, Nodes};
+use super::Nodes;
+use crate::node::Planned;
 use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
 use crate::runtimes::{Identity, RuntimeKind};
@@ -18,7 +19,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Has the kubelet keep the images of the bundle when disk gets short: nothing could bring them back by itself. Those
 /// that an earlier bundle had may go then.
-pub(super) async fn pin(all: &Nodes, node: &Node, names: &[String]) -> Result<(), Report> {
+pub(super) async fn pin(all: &Nodes, node: &Planned<'_>, names: &[String]) -> Result<(), Report> {
     let kind = all.config.runtime.kind;
     if kind.images.pins.is_empty() || names.is_empty() {
         return Ok(());
@@ -35,12 +36,12 @@ pub(super) async fn pin(all: &Nodes, node: &Node, names: &[String]) -> Result<()
 }
 
 /// As the runtime lists them.
-pub(super) fn names(node: &Node) -> Vec<String> {
+pub(super) fn names(node: &Planned<'_>) -> Vec<String> {
     node.plan.images.iter().map(|image| listed_name(image)).collect()
 }
 
 /// Loads the images that the runtime does not have yet.
-pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn load(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     let images = &node.plan.images;
     if images.is_empty() {
         return Ok(());
@@ -64,7 +65,7 @@ pub(super) async fn load(all: &Nodes, node: &Node) -> Result<(), Report> {
     all.run.step(&node.host.name, step, work).await.map(|_| ())
 }
 
-fn layout(node: &Node, images: &[&Arc<Image>]) -> Result<Layout, Report> {
+fn layout(node: &Planned<'_>, images: &[&Arc<Image>]) -> Result<Layout, Report> {
     let sizes: BTreeMap<Digest, u64> =
         node.plan.items.iter().map(|wanted| (wanted.item.sha256, wanted.item.size)).collect();
     let images = images.iter().map(|image| &***image);

@@ -1,7 +1,8 @@
 //! The phases of this module. They slot into the list of any operation whose context has a [`Nodes`].
 
-use super::{Node, Nodes, archives, claim, files, images, prune, system};
+use super::{Nodes, archives, claim, files, images, prune, system};
 use crate::distribute::{self, Delivery};
+use crate::node::Planned;
 use crate::packages;
 use crate::phases::{Applies, OnFailure, Phase, PhaseError};
 use crate::run::Run;
@@ -108,13 +109,13 @@ pub fn prune<C: HasNodes>() -> Phase<C> {
 async fn send(all: &Nodes) -> Result<(), PhaseError> {
     let run = &all.run;
     let claimed =
-        run.on_each(&all.nodes, |node| async move { claim::claim(all, node).await.map(|_| ()) }).await;
+        run.on_each(&all.planned(), |node| async move { claim::claim(all, node).await.map(|_| ()) }).await;
     let mut failures = match claimed {
         Err(PhaseError::Nodes(failures)) => failures,
         Err(whole) => return Err(whole),
         Ok(()) => Vec::new(),
     };
-    let nodes = all.nodes.iter().filter(|node| !run.has_failed(&node.host.name));
+    let nodes = all.planned().into_iter().filter(|node| !run.has_failed(&node.host.name));
     let deliveries = nodes.map(|node| Delivery {
         host: node.remote.clone(),
         items: node.plan.items.iter().map(|wanted| wanted.item.clone()).collect(),
@@ -131,7 +132,7 @@ async fn send(all: &Nodes) -> Result<(), PhaseError> {
 }
 
 /// As the plan has it. Where it could not decide, the reason is an error now.
-fn transaction(node: &Node) -> Result<packages::Transaction, packages::PackageError> {
+fn transaction(node: &Planned<'_>) -> Result<packages::Transaction, packages::PackageError> {
     let items = node.plan.package_items();
     match &node.plan.packages {
         Some(changes) => Ok(changes.transaction(&items)),
@@ -140,10 +141,10 @@ fn transaction(node: &Node) -> Result<packages::Transaction, packages::PackageEr
 }
 
 async fn try_packages(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, |node| try_packages_on(all, node)).await
+    all.run.on_each(&all.planned(), |node| try_packages_on(all, node)).await
 }
 
-async fn try_packages_on(all: &Nodes, node: &Node) -> Result<(), Report> {
+async fn try_packages_on(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     if !node.plan.has_packages() {
         return Ok(());
     }
@@ -152,16 +153,16 @@ async fn try_packages_on(all: &Nodes, node: &Node) -> Result<(), Report> {
 }
 
 async fn prepare(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, |node| system::prepare(all, node)).await
+    all.run.on_each(&all.planned(), |node| system::prepare(all, node)).await
 }
 
 async fn install_packages(all: &Nodes) -> Result<(), PhaseError> {
     let run = &all.run;
     let each = |node| install_on(run, node);
-    run.on_each(&all.nodes, each).await
+    run.on_each(&all.planned(), each).await
 }
 
-async fn install_on(run: &Run, node: &Node) -> Result<(), Report> {
+async fn install_on(run: &Run, node: &Planned<'_>) -> Result<(), Report> {
     let (remote, names) = (&*node.remote, &node.plan.repo_packages);
     if !names.is_empty() {
         packages::install_from_repositories(run, remote, &node.facts, names).await?;
@@ -173,38 +174,38 @@ async fn install_on(run: &Run, node: &Node) -> Result<(), Report> {
 }
 
 async fn install_files(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, |node| files::install(all, node)).await
+    all.run.on_each(&all.planned(), |node| files::install(all, node)).await
 }
 
 async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, |node| load_images_on(all, node)).await
+    all.run.on_each(&all.planned(), |node| load_images_on(all, node)).await
 }
 
-async fn load_images_on(all: &Nodes, node: &Node) -> Result<(), Report> {
+async fn load_images_on(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     images::load(all, node).await?;
     let archived = archives::load(all, node).await?;
     images::pin(all, node, &[images::names(node), archived].concat()).await
 }
 
 async fn prune_stores(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.nodes, |node| prune::prune(all, node)).await
+    all.run.on_each(&all.planned(), |node| prune::prune(all, node)).await
 }
 
 /// Whether a node has all its packages and files, by its facts and the journal.
-pub fn is_in_place(all: &Nodes, node: &Node) -> bool {
+pub fn is_in_place(all: &Nodes, node: &Planned<'_>) -> bool {
     let missing = |name: &String| node.facts.package(name).is_none();
     let packages = !node.plan.has_packages() || transaction(node).is_ok_and(|found| found.install.is_empty());
     packages && !node.plan.repo_packages.iter().any(missing) && files::is_in_place(all, node)
 }
 
 /// Everything that one node is to have, for operations that go node by node.
-pub async fn install_node(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub async fn install_node(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     install_on(&all.run, node).await?;
     files::install(all, node).await?;
     load_images_on(all, node).await
 }
 
 /// Some of what [`install_node`] did is about to be taken back: [`is_in_place`] must not say otherwise.
-pub async fn reopen(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub async fn reopen(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     files::reopen(all, node).await
 }

@@ -1,7 +1,8 @@
 //! The node's store after a whole install: what this one and the one before it need stays, so that a
 //! way back and a delta need nothing sent again.
 
-use super::{Node, Nodes};
+use super::Nodes;
+use crate::node::Planned;
 use crate::remote::Command;
 use crate::run::{Outcome, Step};
 use crate::store;
@@ -9,7 +10,7 @@ use eggo_errors::Report;
 use std::collections::BTreeSet;
 
 /// Removes what is needed no more. Our folder goes as a whole on cleanup: there is nothing to undo.
-pub(super) async fn prune(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn prune(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     let items = node.plan.items.iter().filter(|wanted| wanted.item.link.is_none());
     let needed: BTreeSet<String> = items.map(|wanted| wanted.item.sha256.hex()).collect();
     let step = Step::new("store/prune", "tidy the store").fingerprint_of(&needed).always();

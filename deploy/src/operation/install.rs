@@ -1,6 +1,5 @@
 //! The install, and a join: prepared before, now the phases.
 
-use super::Surveyed;
 use super::prepare::Prepared;
 use super::request::InstallRequest;
 use super::shelf::Shelved;
@@ -10,6 +9,7 @@ use crate::cluster::{self, Cluster};
 use crate::config::{self, Addon, Config};
 use crate::events::Operation;
 use crate::journal::{Approval, Journal};
+use crate::node::Surveyed;
 use crate::nodes::{self, HasNodes, Nodes};
 use crate::phases::{Context, Phase, run_list};
 use crate::plan::{self, Plan};
@@ -42,7 +42,7 @@ impl Deployment {
         let nodes = found.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone()));
         Self {
             cluster: Cluster::new(config.clone(), nodes.collect(), run.clone(), shelf, state),
-            nodes: Nodes { config, nodes: with_plans(found, &plan), plan: Arc::new(plan), run, source },
+            nodes: Nodes { config, nodes: found, plan: Arc::new(plan), run, source },
         }
     }
 
@@ -50,7 +50,7 @@ impl Deployment {
     pub(super) async fn keep(&self) -> Result<(), Report> {
         let Cluster { view, shelf, .. } = &self.cluster;
         let (state, config, shelf) = (view.state.clone(), view.config.clone(), shelf.clone());
-        let images = self.nodes.nodes.iter().map(|node| (node.host.name.clone(), node.plan.images.clone()));
+        let images = self.nodes.plan.nodes.iter().map(|node| (node.name.clone(), node.images.clone()));
         let images = images.collect();
         blocking(move || {
             state::save_hooks(&state, &config, |name, arch| shelf.file(name, arch))?;
@@ -145,12 +145,4 @@ fn with_addons(config: &Config, plan: &Plan) -> Config {
         config.addons = plan.addons.iter().map(|wanted| Addon { name: name(wanted), line: 0 }).collect();
     }
     config
-}
-
-fn with_plans(surveyed: Vec<Surveyed>, plan: &Plan) -> Vec<nodes::Node> {
-    let node = |Surveyed { host, remote, facts }| {
-        let plan = plan.node(&host.name)?.clone();
-        Some(nodes::Node { host, remote, facts, plan })
-    };
-    surveyed.into_iter().filter_map(node).collect()
 }

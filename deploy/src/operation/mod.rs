@@ -19,6 +19,7 @@ mod verdict;
 mod whole;
 
 pub use crate::limits::Limits;
+pub use crate::node::{Node, Surveyed};
 pub use access::{Access, Passwords, Prompts, unreadable_key};
 pub use cleanup::{Afterwards, CleanedUp, CleanupRequest, Fate, cleanup};
 pub use install::{Deployment, Installed, phases};
@@ -26,5 +27,5 @@ pub use life::{LifeRequest, backup, certificates, delete, renew, restore, status
 pub use prepare::{MadeFrom, Prepared};
 pub use ready::{Ready, plan, prepare, run};
 pub use request::{Goal, InstallRequest, Options};
-pub use survey::{Surveyed, connect, facts_of, is_this_machine, survey};
+pub use survey::{connect, facts_of, is_this_machine, survey};
 pub use upgrade::{Upgrading, phases as upgrade_phases};

@@ -3,21 +3,15 @@
 use super::Access;
 use crate::config::{self, Config};
 use crate::events::Sink;
-use crate::facts::{Facts, Look, look};
+use crate::facts::{Look, look};
 use crate::limits::Limits;
+use crate::node::Surveyed;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::Host;
 use eggo_errors::Report;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-
-/// A node that was reached.
-pub struct Surveyed {
-    pub host: config::Host,
-    pub remote: Arc<dyn Host>,
-    pub facts: Facts,
-}
 
 /// Connects to every host; the failures of all come back together.
 pub async fn connect(

@@ -1,6 +1,5 @@
 //! Another version of a running cluster: content everywhere, then node by node.
 
-use super::Surveyed;
 use super::install::{Deployment, Installed};
 use super::prepare::Prepared;
 use super::request::InstallRequest;
@@ -10,6 +9,7 @@ use crate::cluster::upgrade::{self, Install, Looks, Rolling};
 use crate::cluster::{self, Cluster, ClusterView};
 use crate::config::{self, Config};
 use crate::journal::{Approval, Journal};
+use crate::node::{Planned, Surveyed};
 use crate::nodes::{self, HasNodes, Nodes};
 use crate::phases::{Applies, Context, OnFailure, Phase, run_list};
 use crate::plan::Plan;
@@ -158,21 +158,24 @@ pub(super) fn version(index: &Index) -> Result<Version, Report> {
 /// Puts what was distributed in place, on one node.
 impl Install for Nodes {
     fn install<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
-        Box::pin(async move { nodes::install_node(self, planned(self, node)?).await })
+        Box::pin(async move { nodes::install_node(self, &planned(self, node)?).await })
     }
 
     fn reopen<'a>(&'a self, node: &'a cluster::Node) -> Work<'a> {
-        Box::pin(async move { nodes::reopen(self, planned(self, node)?).await })
+        Box::pin(async move { nodes::reopen(self, &planned(self, node)?).await })
     }
 
     fn is_in_place(&self, node: &cluster::Node) -> bool {
-        planned(self, node).is_ok_and(|planned| nodes::is_in_place(self, planned))
+        planned(self, node).is_ok_and(|planned| nodes::is_in_place(self, &planned))
     }
 }
 
-fn planned<'a>(nodes: &'a Nodes, node: &cluster::Node) -> Result<&'a nodes::Node, Report> {
-    let planned = nodes.nodes.iter().find(|planned| planned.host.name == node.host.name);
-    planned.ok_or_else(|| Report::new(format!("{} is not in the plan", node.host.name)))
+fn planned<'a>(nodes: &'a Nodes, node: &cluster::Node) -> Result<Planned<'a>, Report> {
+    let name = &node.host.name;
+    let found = nodes.nodes.iter().find(|found| found.host.name == *name).zip(nodes.plan.node(name));
+    found
+        .map(|(node, plan)| Planned { node, plan })
+        .ok_or_else(|| Report::new(format!("{} is not in the plan", node.host.name)))
 }
 
 #[cfg(test)]

@@ -2,15 +2,19 @@
 
 use super::prepare::Prepared;
 use super::request::{Goal, InstallRequest};
-use super::{Surveyed, is_this_machine, upgrade};
+use super::survey::on_this_machine;
+use super::upgrade;
 use crate::blocking::blocking;
 use crate::events::{Event, Sink};
 use crate::journal::JournalView;
+use crate::node::{Planned, Surveyed};
 use crate::plan::Plan;
-use crate::preflight::{self, Candidate, Circumstances, Heads, Level, Verdict};
+use crate::preflight::{self, Circumstances, Heads, Level, Verdict};
+use crate::run::Named as _;
 use crate::state;
 use crate::version::Version;
 use eggo_errors::Report;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Every check on every node.
@@ -22,30 +26,28 @@ pub(super) async fn judge(
 ) -> Result<Verdict, Report> {
     let InstallRequest { config, access, source, state, options, .. } = request;
     let entries = journal.entries();
-    let candidates: Vec<Candidate<'_>> = surveyed
-        .iter()
-        .filter_map(|node| {
-            let name = &node.host.name;
-            let same = node.facts.mark.is_some() && journal.mark(name) == node.facts.mark;
-            Some(Candidate {
-                host: &node.host,
-                remote: node.remote.clone(),
-                facts: &node.facts,
-                plan: plan.node(name)?,
-                ours: same && entries.iter().any(|entry| entry.node == *name),
-                is_this_machine: is_this_machine(node.host.ip),
-            })
-        })
-        .collect();
+    let touched: BTreeSet<&str> = entries.iter().map(|entry| entry.node.as_str()).collect();
+    let ours = surveyed.iter().filter(|node| {
+        let same = node.facts.mark.is_some() && journal.mark(node.name()) == node.facts.mark;
+        same && touched.contains(node.name())
+    });
+    let ours = ours.map(|node| node.host.name.clone()).collect();
     let (planned, source) = (plan.clone(), source.clone());
     let heads = blocking(move || {
         preflight::check_archs(&planned, &*source)?;
         Heads::read(&planned, &*source)
     });
     let heads = heads.await?;
-    let (heads, limits, kubernetes) = (&heads, access.limits(), kubernetes(request));
-    let circumstances = Circumstances { config, state, heads, limits, kubernetes };
-    Ok(preflight::check(&circumstances, &candidates, &options.ignore).await)
+    let circumstances = Circumstances {
+        config,
+        state,
+        heads: &heads,
+        ours,
+        this_machine: on_this_machine(config),
+        limits: access.limits(),
+        kubernetes: kubernetes(request),
+    };
+    Ok(preflight::check(&circumstances, &Planned::all(surveyed, plan), &options.ignore).await)
 }
 
 /// The Kubernetes in the bundle, where a cluster exists that only an upgrade may bring to it.

@@ -1,10 +1,11 @@
 //! Facts × config × plan → findings. No I/O.
 
 use super::budget::{Need, budget};
-use super::{Candidate, Circumstances, Level};
+use super::{Circumstances, Level};
 use crate::components;
 use crate::config;
 use crate::facts::{Manager, Module, Protocol};
+use crate::node::{Planned, Surveyed};
 use crate::nodes::placements;
 use crate::packages::{self, PackageError, Transaction};
 use crate::store::STORE;
@@ -40,24 +41,24 @@ fn error_if(wrong: bool, message: impl FnOnce() -> String) -> Vec<Found> {
     if wrong { vec![error(message())] } else { Vec::new() }
 }
 
-pub(super) fn arch(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
-    let Candidate { host, facts, .. } = node;
+pub(super) fn arch(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
+    let Surveyed { host, facts, .. } = node.node;
     error_if(facts.arch != Some(host.arch), || {
         format!("it is {}, deploy.yaml says {}", facts.machine, host.arch)
     })
 }
 
-pub(super) fn systemd(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn systemd(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let init = &node.facts.init;
     error_if(init != "systemd", || format!("the init is `{init}`, not systemd"))
 }
 
-pub(super) fn tools(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn tools(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let missing: Vec<&str> = NEEDED_TOOLS.into_iter().filter(|tool| !node.facts.has(tool)).collect();
     error_if(!missing.is_empty(), || format!("not found: {}", missing.join(", ")))
 }
 
-pub(super) fn programs(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn programs(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let expected = node.plan.expects.iter().map(String::as_str);
     let absent: Vec<&str> = expected.filter(|program| !node.facts.has(program)).collect();
     if absent.is_empty() {
@@ -66,13 +67,13 @@ pub(super) fn programs(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found
     vec![warning(format!("neither the bundle nor the node has {}", absent.join(", ")))]
 }
 
-pub(super) fn clock(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn clock(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let seconds = node.facts.clock_skew;
     let way = if seconds > 0 { "ahead" } else { "behind" };
     error_if(seconds.abs() > MOST_SKEW, || format!("its clock is {} s {way}", seconds.abs()))
 }
 
-pub(super) fn memory(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn memory(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let memory = node.facts.memory;
     if memory < LEAST_MEMORY {
         return vec![error(format!("{} of memory, {} is the least", Size(memory), Size(LEAST_MEMORY)))];
@@ -83,18 +84,18 @@ pub(super) fn memory(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> 
     Vec::new()
 }
 
-pub(super) fn swap(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn swap(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let swap = node.facts.swap;
     error_if(swap > 0 && node.host.has(Role::Worker), || format!("{} of swap is on", Size(swap)))
 }
 
 /// What of the plan's packages would be installed; `None` where no package is planned.
-fn transaction(node: &Candidate<'_>) -> Option<Result<Transaction, PackageError>> {
+fn transaction(node: &Planned<'_>) -> Option<Result<Transaction, PackageError>> {
     let items: Vec<Arc<Item>> = node.plan.of_kind(Kind::Pkg).map(|wanted| wanted.item.clone()).collect();
-    (!items.is_empty()).then(|| packages::decide(node.facts, &items))
+    (!items.is_empty()).then(|| packages::decide(&node.facts, &items))
 }
 
-pub(super) fn package_manager(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn package_manager(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     match transaction(node) {
         None => Vec::new(),
         Some(Err(reason)) => vec![error(bare(&node.facts.node, &reason.to_string()))],
@@ -105,9 +106,9 @@ pub(super) fn package_manager(_: &Circumstances<'_>, node: &Candidate<'_>) -> Ve
     }
 }
 
-pub(super) fn packages(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn packages(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let Some(Ok(transaction)) = transaction(node) else { return Vec::new() };
-    let unmet = packages::unmet(node.facts, &transaction.install);
+    let unmet = packages::unmet(&node.facts, &transaction.install);
     let named = unmet.iter().take(5).map(|packages::Unmet { package, requires }| {
         error(format!("`{package}` needs `{requires}`, which nobody has"))
     });
@@ -120,9 +121,9 @@ fn bare(node: &str, message: &str) -> String {
     message.strip_prefix(&format!("{node}: ")).unwrap_or(message).to_string()
 }
 
-pub(super) fn disk(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn disk(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let Circumstances { config, heads, .. } = circumstances;
-    let needs = budget(node.facts, node.plan, config.runtime.kind, heads);
+    let needs = budget(&node.facts, node.plan, config.runtime.kind, heads);
     let short = needs.iter().filter(|need| need.free < need.needed);
     let message = |need: &Need| {
         format!("`{}` has {} free, {} are needed", need.mount, Size(need.free), Size(need.needed))
@@ -130,7 +131,7 @@ pub(super) fn disk(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> V
     short.map(|need| error(message(need))).collect()
 }
 
-pub(super) fn read_only(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn read_only(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let mut folders: BTreeSet<&str> = [STORE, "/etc", "/usr"].into();
     let placements = placements(&node.plan.items).unwrap_or_default();
     folders.extend(placements.iter().filter_map(|placement| Some(placement.path.rsplit_once('/')?.0)));
@@ -140,7 +141,7 @@ pub(super) fn read_only(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Foun
     read_only.into_iter().map(|mount| error(format!("`{mount}` is mounted read-only"))).collect()
 }
 
-pub(super) fn modules(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn modules(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let missing =
         |name: &str| node.host.has(Role::Worker) && node.facts.modules.get(name) == Some(&Module::Missing);
     let mut found = error_if(missing("br_netfilter"), || "the kernel has no `br_netfilter`".into());
@@ -150,13 +151,13 @@ pub(super) fn modules(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found>
     found
 }
 
-pub(super) fn cgroups(_: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn cgroups(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let absent = node.host.has(Role::Worker) && node.facts.cgroup.is_none();
     error_if(absent, || "no control groups are mounted".into())
 }
 
-pub(super) fn ports(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
-    if node.ours {
+pub(super) fn ports(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
+    if circumstances.is_ours(node) {
         return Vec::new();
     }
     // Something on loopback only (a resolver, say) does not stand in the way of the node's address.
@@ -169,17 +170,17 @@ pub(super) fn ports(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> 
             listening.protocol == protocol && listening.port == port.port && !listening.address.is_loopback()
         })
     };
-    let wanted = components::ports(circumstances.config, node.host);
+    let wanted = components::ports(circumstances.config, &node.host);
     let taken = wanted.iter().filter(|port| listens(port));
     taken.map(|port| error(format!("something listens on {port} already"))).collect()
 }
 
-pub(super) fn leftovers(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn leftovers(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    if node.ours {
+    if circumstances.is_ours(node) {
         return found;
     }
-    let facts = node.facts;
+    let facts = &node.facts;
     let other = facts.cluster.as_ref().filter(|cluster| **cluster != circumstances.config.cluster_id);
     if let Some(other) = other {
         found.push(error(format!("the node belongs to the cluster `{other}`")));
@@ -200,13 +201,13 @@ pub(super) fn leftovers(circumstances: &Circumstances<'_>, node: &Candidate<'_>)
 }
 
 /// Our unit has the name of the package's, and replaces it.
-pub(super) fn load_balancer(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn load_balancer(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     const NGINX: &str = "nginx";
-    let Candidate { host, facts, .. } = node;
+    let Surveyed { host, facts, .. } = node.node;
     let wanted = host.has(Role::Loadbalance) && circumstances.config.load_balancer_port.is_some();
     let state = if facts.runs(NGINX) { "runs" } else { "is enabled" };
     let exists = facts.runs(NGINX) || facts.enabled_services.contains(NGINX);
-    error_if(!node.ours && wanted && exists, || {
+    error_if(!circumstances.is_ours(node) && wanted && exists, || {
         format!(
             "nginx {state} here already, and would serve nothing but the API: \
              disable and stop it, or choose another load balancer"
@@ -216,7 +217,7 @@ pub(super) fn load_balancer(circumstances: &Circumstances<'_>, node: &Candidate<
 
 /// Only `upgrade` brings a cluster that runs to another version, node by node: an install would replace all
 /// programs at once, and downgrade a control plane without a word.
-pub(super) fn version(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -> Vec<Found> {
+pub(super) fn version(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     const API_SERVER: &str = "kube-apiserver";
     let running = node.facts.version(API_SERVER).filter(|_| node.facts.runs(API_SERVER));
     let (Some(carried), Some(running)) = (circumstances.kubernetes, running) else { return Vec::new() };
@@ -228,21 +229,18 @@ pub(super) fn version(circumstances: &Circumstances<'_>, node: &Candidate<'_>) -
     })
 }
 
-pub(super) fn hostname(
-    circumstances: &Circumstances<'_>,
-    candidates: &[Candidate<'_>],
-) -> Vec<(String, Found)> {
+pub(super) fn hostname(circumstances: &Circumstances<'_>, nodes: &[Planned<'_>]) -> Vec<(String, Found)> {
     let mut found = Vec::new();
-    for candidate in candidates {
-        let name = &candidate.host.name;
+    for node in nodes {
+        let name = &node.host.name;
         for other in circumstances.config.hosts.iter().filter(|other| other.name != *name) {
-            if candidate.facts.addresses.contains(&other.ip) {
+            if node.facts.addresses.contains(&other.ip) {
                 let message = format!("it has the address {} of `{}` too", other.ip, other.name);
                 found.push((name.clone(), error(message)));
             }
         }
-        let mark = candidate.facts.mark.as_ref();
-        let twin = candidates
+        let mark = node.facts.mark.as_ref();
+        let twin = nodes
             .iter()
             .find(|other| mark.is_some() && other.facts.mark.as_ref() == mark && other.host.name < *name);
         if let Some(twin) = twin {

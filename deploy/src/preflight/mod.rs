@@ -14,11 +14,10 @@ pub use archs::check as check_archs;
 pub use budget::{Need, budget};
 pub use heads::Heads;
 
-use crate::config::{self, Config};
-use crate::facts::Facts;
+use crate::config::Config;
 use crate::limits::Limits;
-use crate::plan::NodePlan;
-use crate::remote::Host;
+use crate::node::Planned;
+use crate::run::Named as _;
 use crate::version::Version;
 use checks::Found;
 use eggo_errors::{Count, Exit, Explain};
@@ -26,21 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use table::{Judge, TABLE};
-
-/// A node to be judged.
-pub struct Candidate<'a> {
-    pub host: &'a config::Host,
-    pub remote: Arc<dyn Host>,
-    pub facts: &'a Facts,
-    pub plan: &'a NodePlan,
-    /// The journal has done something on just this machine before: ports in use and files there
-    /// are our own.
-    pub ours: bool,
-    /// It is the machine that we run on.
-    pub is_this_machine: bool,
-}
 
 /// What all nodes are judged by.
 pub struct Circumstances<'a> {
@@ -48,9 +33,19 @@ pub struct Circumstances<'a> {
     /// The cluster's folder on the machine that we run on.
     pub state: &'a Path,
     pub heads: &'a Heads,
+    /// On these machines the journal has done something before: ports in use and files there are our own.
+    pub ours: BTreeSet<String>,
+    /// These are the machine that we run on.
+    pub this_machine: BTreeSet<String>,
     pub limits: &'a Limits,
     /// The Kubernetes in the bundle, if nothing but an upgrade may bring the cluster to it.
     pub kubernetes: Option<Version>,
+}
+
+impl Circumstances<'_> {
+    fn is_ours(&self, node: &Planned<'_>) -> bool {
+        self.ours.contains(node.name())
+    }
 }
 
 /// One of the checks, by its place in their table.
@@ -203,21 +198,21 @@ pub fn parse_checks<S: AsRef<str>>(
 /// Runs all checks on all nodes.
 pub async fn check(
     circumstances: &Circumstances<'_>,
-    candidates: &[Candidate<'_>],
+    nodes: &[Planned<'_>],
     ignore: &BTreeSet<Check>,
 ) -> Verdict {
     let mut findings = Vec::new();
     for check in Check::all() {
         let found = match TABLE[check.0].judge {
             Judge::Node(judge) => {
-                let judged = candidates.iter().map(|candidate| {
-                    let found = judge(circumstances, candidate).into_iter();
-                    found.map(|found| (candidate.host.name.clone(), found))
+                let judged = nodes.iter().map(|node| {
+                    let found = judge(circumstances, node).into_iter();
+                    found.map(|found| (node.host.name.clone(), found))
                 });
                 judged.flatten().collect()
             }
-            Judge::Together(judge) => judge(circumstances, candidates),
-            Judge::Ask(ask) => ask(circumstances, candidates).await,
+            Judge::Together(judge) => judge(circumstances, nodes),
+            Judge::Ask(ask) => ask(circumstances, nodes).await,
         };
         findings.extend(found.into_iter().map(|(node, Found { level, message })| {
             let level = if level == Level::Error && ignore.contains(&check) { Level::Ignored } else { level };
@@ -225,7 +220,7 @@ pub async fn check(
         }));
     }
     findings.sort_by(|a, b| (a.level, &a.node, a.check).cmp(&(b.level, &b.node, b.check)));
-    Verdict { nodes: candidates.len(), findings }
+    Verdict { nodes: nodes.len(), findings }
 }
 
 #[cfg(test)]

@@ -2,15 +2,13 @@
 //! nothing else listens yet. Asked with whatever the node has for it.
 
 use super::checks::Found;
-use super::{Candidate, Circumstances, Level};
+use super::{Circumstances, Level};
+use crate::node::Planned;
 use crate::remote::{Command, Script};
 use eggo_bundles::Role;
 use std::time::Duration;
 
-pub(super) async fn check(
-    circumstances: &Circumstances<'_>,
-    candidates: &[Candidate<'_>],
-) -> Vec<(String, Found)> {
+pub(super) async fn check(circumstances: &Circumstances<'_>, nodes: &[Planned<'_>]) -> Vec<(String, Found)> {
     let central = |host: &&crate::config::Host| {
         host.has(Role::Master) || host.has(Role::Etcd) || host.has(Role::Loadbalance)
     };
@@ -22,24 +20,23 @@ pub(super) async fn check(
         .map(|host| (host.ip.to_string(), host.port, host.name.clone()))
         .collect();
     let mut jobs = Vec::new();
-    for candidate in candidates {
-        let others: Vec<_> =
-            targets.iter().filter(|(_, _, name)| *name != candidate.host.name).cloned().collect();
-        jobs.push(ask(candidate, others));
+    for node in nodes {
+        let others: Vec<_> = targets.iter().filter(|(_, _, name)| *name != node.host.name).cloned().collect();
+        jobs.push(ask(node, others));
     }
     circumstances.limits.each(jobs).await.into_iter().flatten().collect()
 }
 
-async fn ask(candidate: &Candidate<'_>, targets: Vec<(String, u16, String)>) -> Vec<(String, Found)> {
+async fn ask(node: &Planned<'_>, targets: Vec<(String, u16, String)>) -> Vec<(String, Found)> {
     if targets.is_empty() {
         return Vec::new();
     }
-    let name = candidate.host.name.clone();
+    let name = node.host.name.clone();
     let found = |level, message: String| (name.clone(), Found { level, message });
     let words = targets.into_iter().flat_map(|(address, port, name)| [address, port.to_string(), name]);
     let script = Script::new([include_str!("reach.sh")]).args(words);
     let command = Command::sh("reach the other nodes", script).timeout(Duration::from_secs(60));
-    let output = match candidate.remote.run(command).await {
+    let output = match node.remote.run(command).await {
         Ok(output) => output.text(),
         Err(error) => return vec![found(Level::Error, error.to_string())],
     };

@@ -1,7 +1,8 @@
 //! The checks, in the order in which their findings are shown. A new one is one item of [`TABLE`] and its function.
 
 use super::checks::{self, Found};
-use super::{Candidate, Circumstances, reach, rehearsal, this_machine};
+use super::{Circumstances, reach, rehearsal, this_machine};
+use crate::node::Planned;
 use futures::future::BoxFuture;
 
 pub(super) struct Row {
@@ -15,11 +16,11 @@ pub(super) struct Row {
 /// How a check comes to its findings.
 pub(super) enum Judge {
     /// From the facts and the plan of one node, without I/O.
-    Node(fn(&Circumstances<'_>, &Candidate<'_>) -> Vec<Found>),
+    Node(fn(&Circumstances<'_>, &Planned<'_>) -> Vec<Found>),
     /// From all nodes side by side.
-    Together(fn(&Circumstances<'_>, &[Candidate<'_>]) -> Named),
+    Together(fn(&Circumstances<'_>, &[Planned<'_>]) -> Named),
     /// By asking the nodes something that only this plan makes necessary.
-    Ask(for<'a> fn(&'a Circumstances<'a>, &'a [Candidate<'a>]) -> BoxFuture<'a, Named>),
+    Ask(for<'a> fn(&'a Circumstances<'a>, &'a [Planned<'a>]) -> BoxFuture<'a, Named>),
 }
 
 /// Findings with the names of their nodes.

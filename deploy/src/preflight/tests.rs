@@ -1,8 +1,12 @@
 use super::*;
-use crate::facts::{Mount, Port, Protocol};
+use crate::config;
+use crate::facts::{Facts, Mount, Port, Protocol};
+use crate::node::{Node, Surveyed};
+use crate::plan::NodePlan;
 use crate::remote::fake::Fake;
 use eggo_bundles::Kind;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const DEPLOY: &str = "\
 cluster-id: one
@@ -71,21 +75,23 @@ impl Nodes {
     }
 
     async fn verdict(&self, ours: bool, ignore: &[&str]) -> Verdict {
-        let candidates: Vec<Candidate<'_>> = (0..self.facts.len())
-            .map(|at| Candidate {
-                host: &self.config.hosts[at],
-                remote: Arc::new(Fake::new(self.config.hosts[at].name.clone())),
-                facts: &self.facts[at],
-                plan: &self.plans[at],
-                ours,
-                is_this_machine: self.this_machine.is_some_and(|name| name == self.config.hosts[at].name),
+        let nodes: Vec<Surveyed> = (self.config.hosts.iter().zip(&self.facts))
+            .map(|(host, facts)| Node {
+                host: host.clone(),
+                remote: Arc::new(Fake::new(host.name.clone())),
+                facts: facts.clone(),
             })
             .collect();
+        let planned: Vec<_> =
+            nodes.iter().zip(&self.plans).map(|(node, plan)| Planned { node, plan }).collect();
+        let names = nodes.iter().map(|node| node.host.name.clone());
+        let ours = names.filter(|_| ours).collect();
+        let this_machine = self.this_machine.into_iter().map(str::to_string).collect();
         let (state, heads) = (Path::new(self.state), &self.heads);
         let kubernetes = Some(crate::version::Version::new(1, 20, 2));
         let (config, limits) = (&self.config, &Limits::default());
-        let circumstances = Circumstances { config, state, heads, limits, kubernetes };
-        check(&circumstances, &candidates, &parse_checks(ignore).unwrap()).await
+        let circumstances = Circumstances { config, state, heads, ours, this_machine, limits, kubernetes };
+        check(&circumstances, &planned, &parse_checks(ignore).unwrap()).await
     }
 }
 

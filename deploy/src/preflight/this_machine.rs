@@ -1,14 +1,15 @@
 //! A node that is the machine that we run on: what is done to a node is then done to us.
 
+use super::Circumstances;
 use super::checks::{Found, error, warning};
-use super::{Candidate, Circumstances};
 use crate::cleanup::removed_folder;
+use crate::node::Planned;
 
-pub(super) fn check(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>) -> Vec<Found> {
-    if !candidate.is_this_machine {
+pub(super) fn check(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
+    if !circumstances.this_machine.contains(&node.host.name) {
         return Vec::new();
     }
-    let (host, state) = (candidate.host, circumstances.state.display());
+    let (host, state) = (&node.host, circumstances.state.display());
     let mut found = Vec::new();
     if let Some(folder) = removed_folder(circumstances.state) {
         let message = format!(
@@ -25,7 +26,7 @@ pub(super) fn check(circumstances: &Circumstances<'_>, candidate: &Candidate<'_>
         let message = format!("no other node will ever reach it by {}", host.ip);
         found.push(warning(message));
     }
-    let name = match candidate.facts.hostname == host.name {
+    let name = match node.facts.hostname == host.name {
         true => String::new(),
         false => format!(" its name becomes `{}`,", host.name),
     };

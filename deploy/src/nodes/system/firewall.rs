@@ -4,7 +4,8 @@
 use crate::components;
 use crate::config::Port;
 use crate::facts::Facts;
-use crate::nodes::{Node, Nodes};
+use crate::node::Planned;
+use crate::nodes::Nodes;
 use crate::remote::Command;
 use crate::run::{Outcome, Step};
 use crate::undo::{self, Firewall, Undo};
@@ -22,7 +23,7 @@ fn running(facts: &Facts) -> Option<Firewall> {
     nftables.then_some(Firewall::Nftables)
 }
 
-pub(super) async fn open(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn open(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     let Some(firewall) = running(&node.facts) else { return Ok(()) };
     let ports: Vec<String> = components::ports(&all.config, &node.host).iter().map(Port::to_string).collect();
     if ports.is_empty() {

@@ -1,7 +1,8 @@
 //! A block of our own in /etc/hosts with every node's name; the rest of the file is not ours.
 
 use crate::config::Config;
-use crate::nodes::{Node, Nodes};
+use crate::node::Planned;
+use crate::nodes::Nodes;
 use crate::remote::Command;
 use crate::run::{Outcome, Step};
 use crate::undo::{self, Undo};
@@ -14,7 +15,7 @@ fn block(config: &Config) -> String {
     format!("# begin eggo {cluster}\n{lines}# end eggo {cluster}\n")
 }
 
-pub(super) async fn write(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn write(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     let config = &all.config;
     let block = block(config);
     let step = Step::new("system/hosts", "write /etc/hosts")

@@ -1,7 +1,8 @@
 //! Kernel modules and settings, now and after a reboot.
 
 use crate::facts::Module;
-use crate::nodes::{Node, Nodes};
+use crate::node::Planned;
+use crate::nodes::Nodes;
 use crate::remote::{Command, RemoteFile, Written};
 use crate::run::{Outcome, Step};
 use crate::undo::{self, KernelNote, MODULES_FILE, SYSCTL_FILE, Undo};
@@ -18,7 +19,7 @@ const SETTINGS: [(&str, &str); 5] = [
     ("vm.swappiness", "0"),
 ];
 
-pub(super) async fn set(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn set(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     if !node.host.has(Role::Worker) && !node.host.has(Role::Master) {
         return Ok(());
     }

@@ -5,21 +5,22 @@ mod firewall;
 mod hosts;
 mod kernel;
 
-use super::{Node, Nodes};
+use super::Nodes;
+use crate::node::Planned;
 use crate::remote::Command;
 use crate::run::{Outcome, Step};
 use crate::undo::{self, Undo};
 use eggo_errors::Report;
 
 /// Does all of it on one node.
-pub(super) async fn prepare(all: &Nodes, node: &Node) -> Result<(), Report> {
+pub(super) async fn prepare(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     hostname(all, node).await?;
     hosts::write(all, node).await?;
     kernel::set(all, node).await?;
     firewall::open(all, node).await
 }
 
-async fn hostname(all: &Nodes, node: &Node) -> Result<(), Report> {
+async fn hostname(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
     let (name, old) = (&node.host.name, &node.facts.hostname);
     if name == old {
         return Ok(());
