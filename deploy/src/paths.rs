@@ -1,8 +1,10 @@
-//! Where the files of a cluster are on a node. No other module spells these out. The installer's own are in [`crate::store`], those of
+//! Where the files of a cluster are on a node. No other module spells these out. What is below the installer's own is in [`crate::store`], those of
 //! container runtimes in [`crate::runtimes`].
 
 use std::path::{Path, PathBuf};
 
+/// The installer's own folder.
+pub const ROOT: &str = "/var/lib/eggo";
 pub const KUBERNETES: &str = "/etc/kubernetes";
 pub const PKI: &str = "/etc/kubernetes/pki";
 pub const ENCRYPTION: &str = "/etc/kubernetes/encryption-config.yaml";

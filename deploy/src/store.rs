@@ -4,14 +4,14 @@
 //! `in/DIGEST.rest` continues it. `current` lists what the last whole install needs, `previous` what
 //! the one before it needed. Everything of ours on a node lies below [`ROOT`].
 
+pub use crate::paths::ROOT;
+
 use crate::remote::{COMMON, Command, Host, RemoteError, Script};
 use eggo_bundles::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The installer's own folder on a node.
-pub const ROOT: &str = "/var/lib/eggo";
 pub const STORE: &str = "/var/lib/eggo/store/sha256";
 pub const INCOMING: &str = "/var/lib/eggo/store/in";
 /// The random word by which a node is known again, and the cluster that it was last installed for.

@@ -6,6 +6,7 @@ mod look;
 mod packages;
 mod parse;
 
+pub use crate::manager::Manager;
 pub use look::{Look, MODULES, look, tools};
 pub use packages::{Listed, Package, Packages};
 pub use parse::parse;
@@ -98,24 +99,6 @@ pub struct Os {
     pub version: String,
     pub name: String,
     pub like: Vec<String>,
-}
-
-/// The program that installs packages on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Manager {
-    Dpkg,
-    Rpm,
-}
-
-impl Manager {
-    /// As the functions for it end in scripts.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dpkg => "dpkg",
-            Self::Rpm => "rpm",
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

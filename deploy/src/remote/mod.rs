@@ -10,16 +10,13 @@ pub mod fake;
 mod files;
 #[cfg(test)]
 pub mod local;
-mod quote;
 #[cfg(test)]
 pub mod sandbox;
-mod script;
 
+pub use crate::script::{CALL, COMMON, KEPT, RemoteFile, Script, quote, words};
 pub use command::{Command, Keeps, Output, Stdin, Who};
 pub use error::RemoteError;
-pub use files::{KEPT, RemoteFile, Written};
-pub use quote::{quote, words};
-pub use script::{CALL, COMMON, Script};
+pub use files::Written;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;

@@ -1,7 +1,7 @@
 //! CNI programs, for a runtime that looks for them in but one folder.
 
 use super::{CNI_BIN_DIR, CniFolders, Scope};
-use crate::remote::Script;
+use crate::script::Script;
 
 /// The folder with CNI programs, for a runtime that knows but one: where addons put theirs (only once they
 /// run), if deploy.yaml names it, else the first one that has any.

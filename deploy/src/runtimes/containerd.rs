@@ -8,7 +8,7 @@ use super::{
     CNI_CONFIG, CgroupDriver, CniFolders, Containers, Format, Identity, Images, Kubelet, Reads, Runtime,
     RuntimeError, RuntimeSettings, Scope, cni_bin_dir,
 };
-use crate::remote::RemoteFile;
+use crate::script::RemoteFile;
 use crate::version::Version;
 use toml::{Table, Value};
 

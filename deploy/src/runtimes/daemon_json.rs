@@ -5,7 +5,7 @@
 //! of iSulad's package has an empty text for much that nobody has set yet: those do not win.
 
 use super::{RuntimeError, RuntimeSettings, Scope};
-use crate::remote::KEPT;
+use crate::script::KEPT;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

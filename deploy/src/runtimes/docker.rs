@@ -4,7 +4,7 @@ use super::{
     CgroupDriver, CniFolders, Containers, Format, Identity, Images, Kubelet, Reads, Runtime, RuntimeError,
     Scope, containerd, daemon_json,
 };
-use crate::remote::RemoteFile;
+use crate::script::RemoteFile;
 use serde_json::{Value, json};
 
 const SETTINGS: &str = "/etc/docker/daemon.json";

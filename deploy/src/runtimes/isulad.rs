@@ -4,7 +4,7 @@ use super::{
     CgroupDriver, CniFolders, Containers, Format, Identity, Images, Kubelet, Reads, Runtime, RuntimeError,
     Scope, daemon_json,
 };
-use crate::remote::RemoteFile;
+use crate::script::RemoteFile;
 use serde_json::json;
 
 const SETTINGS: &str = "/etc/isulad/daemon.json";

@@ -28,7 +28,7 @@ pub use cni::{CniLinks, cni_bin_dir, cni_links};
 pub use containerd::USER_SETTINGS as CONTAINERD_SETTINGS;
 pub use kind::RuntimeKind;
 
-use crate::remote::{CALL, RemoteFile, Script};
+use crate::script::{CALL, RemoteFile, Script};
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Container runtimes that a node had before the cluster came: they are the user's, and stay so.
 
 use super::RuntimeKind;
-use crate::remote::{CALL, COMMON, KEPT, Script};
+use crate::script::{CALL, COMMON, KEPT, Script};
 
 /// The functions `note_users`, `is_users` and `as_before`.
 pub(crate) const USERS: &str = include_str!("users.sh");

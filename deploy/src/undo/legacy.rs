@@ -2,7 +2,7 @@
 //! becomes the action that does the same today. One that is not known is refused.
 
 use super::{Firewall, KernelNote, Undo, package_of};
-use crate::facts::Manager;
+use crate::manager::Manager;
 use crate::paths;
 use crate::runtimes::RuntimeKind;
 use serde_json::Value;

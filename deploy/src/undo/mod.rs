@@ -13,7 +13,7 @@ mod tests;
 pub use script::{HOSTS, MODULES_FILE, SYSCTL_FILE, call, library, undoing};
 pub use sound::{Unsound, package_of, removable};
 
-use crate::facts::Manager;
+use crate::manager::Manager;
 use crate::runtimes::RuntimeKind;
 use serde::{Deserialize, Serialize};
 

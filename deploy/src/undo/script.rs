@@ -2,8 +2,8 @@
 
 use super::Undo;
 use crate::paths;
-use crate::remote::{COMMON, KEPT, Script};
 use crate::runtimes::users::{self, USERS};
+use crate::script::{COMMON, KEPT, Script};
 use eggo_bundles::dst;
 
 pub const HOSTS: &str = "/etc/hosts";

@@ -4,7 +4,6 @@
 use super::{Undo, script};
 use crate::paths;
 use crate::runtimes::RuntimeKind;
-use crate::store;
 use eggo_bundles::dst;
 
 /// Why an action is refused.
@@ -16,7 +15,7 @@ pub struct Unsound {
 }
 
 /// Folders that are removed with everything in them,
-const TREES: [&str; 2] = [store::ROOT, paths::KUBECTL];
+const TREES: [&str; 2] = [paths::ROOT, paths::KUBECTL];
 /// and those in which only folders are.
 const IN_TREES: [&str; 3] = ["/var/log/kubernetes", "/var/lib/etcd", "/var/lib/kubelet"];
 /// A file that we write is in one of these, or is an item of the bundle.

@@ -1,15 +1,21 @@
 //! A script of ours: files of shell, and the values that they are given.
 //!
 //! What runs on a node stands in `.sh` files, POSIX sh that `shellcheck` reads. A value never becomes part of
-//! their text: it comes as a variable (in capitals) or as an argument, quoted here and nowhere else.
+//! their text: it comes as a variable (in capitals) or as an argument, quoted here and nowhere else. What runs a script
+//! on a node is [`crate::remote`].
 
-use super::{quote, words};
+mod file;
+mod quote;
+
+pub use file::{KEPT, RemoteFile};
+pub use quote::{quote, words};
+
 use std::fmt;
 
 /// Functions that many scripts use: settle, note, remove.
-pub const COMMON: &str = include_str!("common.sh");
+pub const COMMON: &str = include_str!("script/common.sh");
 /// The last file of a script whose arguments are a function of the files before it and that one's arguments.
-pub const CALL: &str = include_str!("call.sh");
+pub const CALL: &str = include_str!("script/call.sh");
 
 #[derive(Debug, Clone)]
 pub struct Script {
