@@ -5,7 +5,7 @@ use crate::config::{self, Config, Hook};
 use crate::events::Event;
 use crate::paths;
 use crate::remote::{COMMON, Command, Host, Script};
-use crate::run::{Outcome, Run, Step};
+use crate::run::{Outcome, Permit, Run, Step};
 use crate::store::ROOT;
 use eggo_bundles::Role;
 use eggo_errors::Report;
@@ -34,8 +34,8 @@ impl Hooks<'_> {
         script: Vec<u8>,
     ) -> Result<(), Report> {
         let step = Step::new(step_id(hook), format!("run the hook {}", hook.name)).fingerprint_of([&script]);
-        let work = || async {
-            let output = remote.run(self.command(host, hook, script.clone())).await?;
+        let work = async |permit| {
+            let output = remote.run(self.command(permit, host, hook, script.clone())).await?;
             let words = tail(&output.text());
             if !words.is_empty() {
                 self.run.event(Event::note(Some(&host.name), format!("{}: {words}", hook.name)));
@@ -46,7 +46,7 @@ impl Hooks<'_> {
         Ok(())
     }
 
-    fn command(&self, host: &config::Host, hook: &Hook, content: Vec<u8>) -> Command {
+    fn command(&self, permit: Permit, host: &config::Host, hook: &Hook, content: Vec<u8>) -> Command {
         let role = if hook.role == Role::Worker { "worker" } else { hook.role.as_str() };
         let environment = [
             ("EGGO_CLUSTER_ID", self.config.cluster_id.clone()),
@@ -63,7 +63,7 @@ impl Hooks<'_> {
         let script =
             Script::new([COMMON, include_str!("hook.sh")]).set("ROOT", ROOT).set("LIMIT", limit.to_string());
         let script = environment.into_iter().fold(script, |script, (name, value)| script.set(name, value));
-        Command::sh(format!("run the hook {}", hook.name), script)
+        Command::change(permit, format!("run the hook {}", hook.name), script)
             .stdin(content)
             .timeout(hook.timeout + Duration::from_secs(30))
             .last_words()

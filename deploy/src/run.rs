@@ -1,12 +1,15 @@
 //! A run: the journal and the events around every change to a node.
 //!
 //! [`Run::step`] is the one way to change a node: the intent and its undo are on disk before the
-//! work begins, a step that is done in the same form is skipped, and whoever watches is told.
+//! work begins, a step that is done in the same form is skipped, and whoever watches is told. [`Run::undo`]
+//! is its inverse. Only their work has a [`Permit`], without which no command changes a node.
 
 mod begun;
+mod permit;
 mod underway;
 
 pub(crate) use begun::{BegunPhase, BegunStep};
+pub use permit::Permit;
 
 use crate::events::{Event, Sink};
 use crate::failure::{Failure, PhaseError};
@@ -14,7 +17,7 @@ use crate::journal::{Approval, Entry, Journal, JournalError, Record, now};
 use crate::limits::Limits;
 use crate::stop::{Stop, is_stopped};
 use crate::undo::Undo;
-use eggo_errors::Report;
+use eggo_errors::{Exit, Report};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,6 +49,18 @@ pub struct Step {
     /// Whether the journal's word suffices to skip it. If not, the work looks itself and says
     /// whether it changed anything.
     pub trusts_journal: bool,
+    pub when_stopped: WhenStopped,
+}
+
+/// What becomes of a step when a stop is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenStopped {
+    /// It does not begin; under way, it is waited for.
+    Usual,
+    /// It does not begin, and is given up where it is: what it has done counts, and it goes on there.
+    GivenUp,
+    /// It begins nevertheless: it takes back what an earlier one did for a while.
+    Done,
 }
 
 impl Step {
@@ -56,6 +71,7 @@ impl Step {
             fingerprint: String::new(),
             undo: Vec::new(),
             trusts_journal: true,
+            when_stopped: WhenStopped::Usual,
         }
     }
 
@@ -89,6 +105,11 @@ impl Step {
     /// The work always runs and finds out itself whether there is anything to do.
     pub fn always(mut self) -> Self {
         self.trusts_journal = false;
+        self
+    }
+
+    pub fn when_stopped(mut self, what: WhenStopped) -> Self {
+        self.when_stopped = what;
         self
     }
 }
@@ -195,16 +216,18 @@ impl Run {
     /// Does `work` on `node`, unless the journal says that it is done in the same form.
     pub async fn step<F, W>(&self, node: &str, step: Step, work: F) -> Result<Outcome, Report>
     where
-        F: FnOnce() -> W,
+        F: FnOnce(Permit) -> W,
         W: Future<Output = Result<Outcome, Report>>,
     {
         let known = self.journal.is_done(node, &step.id, &step.fingerprint);
         if known && step.trusts_journal {
             return Ok(Outcome::Unchanged);
         }
-        self.stop.check()?;
+        if step.when_stopped != WhenStopped::Done {
+            self.stop.check()?;
+        }
         let phase = self.phase();
-        let begun = BegunStep::new(self, &phase, node, &step.id, &step.title);
+        let begun = BegunStep::new(self, &phase, node, &step);
         let done = async {
             let (id, node) = (step.id, node.to_string());
             if !known {
@@ -212,7 +235,7 @@ impl Run {
                 let intent = Record::Intent { node: node.clone(), phase, step, fingerprint, undo, at: now() };
                 self.journal.append(intent).await?;
             }
-            let outcome = work().await?;
+            let outcome = work(Permit::granted()).await?;
             if !known {
                 self.journal.append(Record::Done { node, step: id, at: now() }).await?;
             }
@@ -230,6 +253,41 @@ impl Run {
                 Err(report)
             }
         }
+    }
+
+    /// A step that is also asked for what it says, and therefore always runs.
+    pub async fn step_for<T, F, W>(&self, node: &str, step: Step, work: F) -> Result<T, Report>
+    where
+        F: FnOnce(Permit) -> W,
+        W: Future<Output = Result<(Outcome, T), Report>>,
+    {
+        let mut said = None;
+        let saying = async |permit| {
+            let (outcome, answer) = work(permit).await?;
+            said = Some(answer);
+            Ok(outcome)
+        };
+        self.step(node, step.always(), saying).await?;
+        said.ok_or_else(|| Report::new("a step ended without a word").exit(Exit::Bug))
+    }
+
+    /// The inverse of steps. `work` undoes some on `node`, and returns the ids of those that it undid, with what went
+    /// wrong with the others. The undone ones are struck from the journal; returns how many those are.
+    pub async fn undo<F, W>(&self, node: &str, work: F) -> (usize, Option<Report>)
+    where
+        F: FnOnce(Permit) -> W,
+        W: Future<Output = (Vec<String>, Option<Report>)>,
+    {
+        let (steps, failure) = work(Permit::granted()).await;
+        let mut undone = 0;
+        for step in steps {
+            let record = Record::Undone { node: node.into(), step, at: now() };
+            if let Err(error) = self.journal.append(record).await {
+                return (undone, Some(error.into()));
+            }
+            undone += 1;
+        }
+        (undone, failure)
     }
 
     /// What `step` did on `node` is about to change by other means: it counts as begun, so that the next

@@ -7,6 +7,7 @@
 pub use crate::paths::ROOT;
 
 use crate::remote::{COMMON, Command, Host, RemoteError, Script};
+use crate::run::Permit;
 use eggo_bundles::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,10 +62,11 @@ fn entry(line: &str) -> Option<(&str, u64)> {
     Some((name, size.parse().ok()?))
 }
 
-/// Looks into the store after a cut, and puts together what the cut left in pieces.
-pub async fn look(host: &dyn Host) -> Result<Contents, RemoteError> {
-    let script = Script::new([include_str!("store/look.sh")]).set("STORE", STORE).set("INCOMING", INCOMING);
-    let command = Command::sh("look into the store", script).timeout(Duration::from_secs(300));
+/// Puts together what a cut left in pieces, and lists the store.
+pub async fn recover(permit: Permit, host: &dyn Host) -> Result<Contents, RemoteError> {
+    let script =
+        Script::new([include_str!("store/recover.sh")]).set("STORE", STORE).set("INCOMING", INCOMING);
+    let command = Command::change(permit, "look into the store", script).timeout(Duration::from_secs(300));
     let text = host.run(command).await?.text();
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|line| *line == "@@").unwrap_or(lines.len());
@@ -92,7 +94,9 @@ mod tests {
         for (needed, there) in [("ab", "ab"), ("ab", "ab"), ("bc", "abc"), ("cd", "bcd"), ("cd", "bcd")] {
             needed.chars().for_each(|name| std::fs::write(place(&name.to_string()), "").unwrap());
             let list: String = needed.chars().map(|name| digest(&name.to_string()) + "\n").collect();
-            node.run(Command::sh("prune", prune_script()).stdin(list)).await.unwrap();
+            node.run(Command::change(Permit::of_a_test(), "prune", prune_script()).stdin(list))
+                .await
+                .unwrap();
             let left: String = "abcd".chars().filter(|name| place(&name.to_string()).exists()).collect();
             assert_eq!(left, there, "after {needed}");
         }
@@ -108,7 +112,10 @@ mod tests {
         ["a", "b", "c"].iter().for_each(|name| std::fs::write(place(name), "").unwrap());
         // The old list is the previous one already, and the new one not yet there.
         std::fs::write(node.path(&format!("{ROOT}/store/previous")), digest("a") + "\n").unwrap();
-        let output = node.run(Command::sh("prune", prune_script()).stdin(digest("b") + "\n")).await.unwrap();
+        let output = node
+            .run(Command::change(Permit::of_a_test(), "prune", prune_script()).stdin(digest("b") + "\n"))
+            .await
+            .unwrap();
         assert_eq!(output.text(), digest("c"));
         assert!(place("a").exists() && place("b").exists());
     }

@@ -117,6 +117,16 @@ fn modules_make_no_circle() {
     }
 }
 
+/// Everything else looks, or changes a node in a step; more of these need a good reason.
+#[test]
+fn few_commands_write_to_a_node_outside_of_a_step() {
+    let files = files(&project().join("deploy/src"));
+    let found = files.iter().filter(|(_, code)| code.contains("Command::scratch("));
+    let found: Vec<String> = found.map(|(path, _)| path.display().to_string()).collect();
+    // kubectl's kubeconfig, in memory; packages in a folder of their own, for a package manager that only tries.
+    assert_eq!(found, ["cluster/kubectl.rs", "packages/scripts.rs"]);
+}
+
 /// The codes of errors in the source of the libraries.
 fn codes() -> BTreeSet<String> {
     let mut codes = BTreeSet::from([Code::FAILED.as_str().to_string()]);

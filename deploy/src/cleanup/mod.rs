@@ -14,7 +14,7 @@ use crate::events::Event;
 use crate::journal::{Entry, Record, now};
 use crate::phases::Failure;
 use crate::remote::{Command, Host, Script};
-use crate::run::{BegunPhase, BegunStep, Run};
+use crate::run::{BegunPhase, BegunStep, Run, Step};
 use crate::undo::{self, Undo};
 use eggo_errors::{Count, Exit, Report};
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,7 +144,7 @@ async fn undo_on(
         return (node, 0, Some(stopped));
     }
     let title = format!("undo {}", Count(entries.len(), "change", "changes"));
-    let begun = BegunStep::new(run, phase, &node, "undo", &title);
+    let begun = BegunStep::new(run, phase, &node, &Step::new("undo", title));
     let (undone, failure) = undo_all(run, host, &node, &entries, options).await;
     match &failure {
         Some(report) => begun.fail(report),
@@ -166,29 +166,27 @@ async fn undo_all(
     {
         return (0, Some(report));
     }
-    let command = Command::sh("undo changes", script(entries, options)).timeout(TIMEOUT);
-    let output = match host.run(command).await {
-        Ok(output) => output,
-        Err(error) => return (0, Some(error.into())),
+    let work = async |permit| {
+        let command = Command::change(permit, "undo changes", script(entries, options)).timeout(TIMEOUT);
+        let output = match host.run(command).await {
+            Ok(output) => output,
+            Err(error) => return (Vec::new(), Some(error.into())),
+        };
+        let text = output.text();
+        let failed: BTreeSet<usize> =
+            text.lines().filter_map(|line| line.strip_prefix("@failed ")?.parse().ok()).collect();
+        let undone = entries.iter().enumerate().filter(|(at, _)| !failed.contains(at));
+        let undone = undone.map(|(_, entry)| entry.step.clone()).collect();
+        let failure = (!failed.is_empty()).then(|| {
+            let steps: Vec<&str> =
+                failed.iter().filter_map(|at| Some(entries.get(*at)?.step.as_str())).collect();
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            let report = Report::new(format!("could not undo {}", steps.join(", "))).exit(Exit::SomeHosts);
+            if said.is_empty() { report } else { report.note(said) }
+        });
+        (undone, failure)
     };
-    let text = output.text();
-    let failed: BTreeSet<usize> =
-        text.lines().filter_map(|line| line.strip_prefix("@failed ")?.parse().ok()).collect();
-    let mut undone = 0;
-    for (_, entry) in entries.iter().enumerate().filter(|(at, _)| !failed.contains(at)) {
-        let record = Record::Undone { node: node.into(), step: entry.step.clone(), at: now() };
-        if let Err(error) = run.journal().append(record).await {
-            return (undone, Some(error.into()));
-        }
-        undone += 1;
-    }
-    let failure = (!failed.is_empty()).then(|| {
-        let steps: Vec<&str> = failed.iter().filter_map(|at| Some(entries.get(*at)?.step.as_str())).collect();
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
-        let report = Report::new(format!("could not undo {}", steps.join(", "))).exit(Exit::SomeHosts);
-        if said.is_empty() { report } else { report.note(said) }
-    });
-    (undone, failure)
+    run.undo(node, work).await
 }
 
 /// The actions of each entry, the last one first.

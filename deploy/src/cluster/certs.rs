@@ -125,7 +125,7 @@ pub async fn status(cluster: &ClusterView, asked: &[&Node]) -> Result<Vec<Line>,
     let asked = workers.map(|node| async {
         let script = "for n in client server; do f=/var/lib/kubelet/pki/kubelet-$n-current.pem; [ -e $f ] || continue\n\
                       echo \"file kubelet-$n\"; sed -n '/BEGIN CERT/,/END CERT/p' $f; done";
-        let output = node.remote.run(Command::sh("read the kubelet's certificates", script)).await.ok()?;
+        let output = node.remote.run(Command::look("read the kubelet's certificates", script)).await.ok()?;
         Some((node.host.name.clone(), output.text()))
     });
     for (node, text) in cluster.limits.each(asked.collect()).await.into_iter().flatten() {

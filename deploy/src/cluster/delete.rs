@@ -4,13 +4,14 @@
 use super::context::{Cluster, Node};
 use super::deploy::{control_plane, dns, etcd, load_balancer};
 use super::flags::peer_url;
-use super::kubectl::drain_script;
+use super::kubectl::{drain_script, words};
 use super::{etcd_data, paths};
 use crate::components;
 use crate::config::{Config, DnsKind};
 use crate::events::Event;
 use crate::phases::PhaseError;
 use crate::remote::{Command, Script};
+use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use std::sync::Arc;
@@ -142,7 +143,7 @@ pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Resul
         let controllers: Vec<&str> =
             components::named(Role::Master).into_iter().filter(|name| Some(*name) != api).collect();
         for node in going.iter().filter(|node| node.host.has(Role::Master)) {
-            stop(cluster, node, &controllers).await;
+            stop(cluster, node, "controllers", &controllers).await.map_err(PhaseError::Whole)?;
         }
         if rest.config.dns.kind == DnsKind::Binary {
             dns::run(&rest).await?;
@@ -155,7 +156,8 @@ pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Resul
     }
     for node in &going {
         if node.host.has(Role::Master) {
-            stop(cluster, node, components::API_SERVER.name().as_slice()).await;
+            let units = components::API_SERVER.name();
+            stop(cluster, node, "apiserver", units.as_slice()).await.map_err(PhaseError::Whole)?;
         }
         rest.pki().map_err(PhaseError::Whole)?.forget(&node.host.name)?;
     }
@@ -167,21 +169,35 @@ async fn drain(rest: &Cluster, node: &Node, limit: Duration) -> Result<(), Repor
     let name = &node.host.name;
     // A node that is gone cannot confirm that its pods have ended; they are not waited for.
     let script = drain_script(name, limit).arg("--skip-wait-for-delete-timeout=30");
-    let waits = rest.run.waits_for([name.as_str()], "move its pods elsewhere");
-    let command = kubectl.command("drain the node", script, b"").timeout(limit + Duration::from_secs(60));
-    kubectl.host().run(command).await?;
-    drop(waits);
-    stop(rest, node, &components::named(Role::Worker)).await;
-    kubectl.words("delete the node", &["delete", "node", name, "--ignore-not-found"]).await?;
+    let work = async |permit| {
+        let command = kubectl.change(permit, "drain the node", script);
+        kubectl.run(command.timeout(limit + Duration::from_secs(60))).await?;
+        Ok(Outcome::Changed)
+    };
+    rest.run.step(name, Step::new("delete/drain", "move its pods elsewhere").always(), work).await?;
+    stop(rest, node, "worker", &components::named(Role::Worker)).await?;
+    let work = async |permit| {
+        let delete = words(&["delete", "node", name, "--ignore-not-found"]);
+        kubectl.run(kubectl.change(permit, "delete the node", delete)).await?;
+        Ok(Outcome::Changed)
+    };
+    rest.run.step(name, Step::new("delete/node", "delete the node").always(), work).await?;
     Ok(())
 }
 
 /// A node that cannot be reached has nothing to stop; that is said, and no error.
-async fn stop(cluster: &Cluster, node: &Node, units: &[&str]) {
-    if let Err(error) = node.remote.run(Command::sh("stop the services", stop_each(units))).await {
-        let text = format!("its services could not be stopped: {error}");
-        cluster.run.event(Event::warning(Some(&node.host.name), text));
-    }
+async fn stop(cluster: &Cluster, node: &Node, what: &str, units: &[&str]) -> Result<(), Report> {
+    let work = async |permit| {
+        let command = Command::change(permit, "stop the services", stop_each(units));
+        let stopped = node.remote.run(command).await;
+        if let Err(error) = &stopped {
+            let text = format!("its services could not be stopped: {error}");
+            cluster.run.event(Event::warning(Some(&node.host.name), text));
+        }
+        Ok(Outcome::changed_if(stopped.is_ok()))
+    };
+    let step = Step::new(format!("delete/stop-{what}"), "stop the services").always();
+    cluster.run.step(&node.host.name, step, work).await.map(|_| ())
 }
 
 fn stop_each(units: &[&str]) -> Script {
@@ -200,11 +216,23 @@ async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Resul
         let url = peer_url(&node.host);
         let listed = etcd::members(first).await?;
         if let Some(member) = listed.iter().find(|member| member.peer_urls.contains(&url)) {
-            etcd::remove(first, member).await?;
+            let work = async |permit| {
+                etcd::remove(permit, first, member).await?;
+                Ok(Outcome::Changed)
+            };
+            let step = Step::new("delete/member", "remove the etcd member").always();
+            cluster.run.step(&node.host.name, step, work).await?;
         }
-        stop(cluster, node, &components::named(Role::Etcd)).await;
-        let forget = Script::new([include_str!("delete/forget_etcd.sh")]).set("DATA", paths::ETCD_DATA);
-        let _ = node.remote.run(Command::sh("remove etcd's data", forget)).await;
+        stop(cluster, node, "etcd", &components::named(Role::Etcd)).await?;
+        let work = async |permit| {
+            let forget = Script::new([include_str!("delete/forget_etcd.sh")]).set("DATA", paths::ETCD_DATA);
+            let removed = node.remote.run(Command::change(permit, "remove etcd's data", forget)).await;
+            Ok(Outcome::changed_if(removed.is_ok()))
+        };
+        cluster
+            .run
+            .step(&node.host.name, Step::new("delete/data", "remove etcd's data").always(), work)
+            .await?;
     }
     Ok(())
 }

@@ -8,16 +8,15 @@ use crate::blocking::blocking;
 use crate::events::Event;
 use crate::failure::{Failure, PhaseError};
 use crate::remote::{Command, Script};
-use crate::run::{Outcome, Step};
+use crate::run::{Outcome, Permit, Step, WhenStopped};
 use crate::state;
 use bytes::Bytes;
 use eggo_bundles::{Digest, Role};
-use eggo_errors::{Exit, Report};
+use eggo_errors::Report;
 use jiff::Timestamp;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
@@ -72,8 +71,12 @@ pub async fn backup_before(cluster: &Cluster, why: &str) -> Result<(), Report> {
 async fn backup_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
     let save = Script::new([ETCDCTL, include_str!("etcd_data/save.sh")]).set("SNAPSHOT", SNAPSHOT);
     let save = asking(save, LOCAL, "300s");
-    let digest = saved(node, Command::sh("take a snapshot of etcd", save)).await?;
-    let file = fetch(cluster, node, digest).await?;
+    let step = Step::new("etcd/snapshot", "take a snapshot of etcd").when_stopped(WhenStopped::GivenUp);
+    let work = async |permit| {
+        let digest = saved(node, Command::change(permit, "take a snapshot of etcd", save)).await?;
+        Ok((Outcome::Unchanged, fetch(permit, cluster, node, digest).await?))
+    };
+    let file = cluster.run.step_for(&node.host.name, step, work).await?;
     keep(cluster, node, file, why).await
 }
 
@@ -98,19 +101,15 @@ pub async fn copy(cluster: &Cluster, members: &[&Node], why: &str) -> Result<Vec
 }
 
 async fn copy_from(cluster: &Cluster, node: &Node, why: &str) -> Result<Backup, Report> {
-    let digest = OnceLock::new();
-    let step = Step::new("etcd/copy", "copy the data of etcd").always();
-    let work = || async {
+    let step = Step::new("etcd/copy", "copy the data of etcd");
+    let work = async |permit| {
         let copy = Script::new([include_str!("etcd_data/copy.sh")])
             .set("SNAPSHOT", SNAPSHOT)
             .set("DATA", paths::ETCD_DATA);
-        let copied = saved(node, Command::sh("copy the data of etcd", copy).once()).await?;
-        digest.set(copied).map_err(|_| Report::new("a copy was made twice").exit(Exit::Bug))?;
-        Ok(Outcome::Unchanged)
+        let digest = saved(node, Command::change(permit, "copy the data of etcd", copy).once()).await?;
+        Ok((Outcome::Unchanged, (digest, fetch(permit, cluster, node, digest).await?)))
     };
-    cluster.run.step(&node.host.name, step, work).await?;
-    let digest = *digest.get().ok_or_else(|| Report::new("a copy was not made").exit(Exit::Bug))?;
-    let file = fetch(cluster, node, digest).await?;
+    let (digest, file) = cluster.run.step_for(&node.host.name, step, work).await?;
     // A snapshot ends with the digest of what comes before it, and is refused without.
     let end = file.reopen();
     let sealed = blocking(move || {
@@ -132,7 +131,12 @@ async fn saved(node: &Node, command: Command) -> Result<Digest, Report> {
 }
 
 /// The node's snapshot, in a file of ours. It goes with its name unless it is kept: one that fails leaves nothing behind.
-async fn fetch(cluster: &Cluster, node: &Node, digest: Digest) -> Result<NamedTempFile, Report> {
+async fn fetch(
+    permit: Permit,
+    cluster: &Cluster,
+    node: &Node,
+    digest: Digest,
+) -> Result<NamedTempFile, Report> {
     let folder = state::Folder::new(&cluster.state).backups();
     state::make(&folder).map_err(|error| unwritable(&folder, &error))?;
     let new = tempfile::Builder::new().prefix(".new-").tempfile_in(&folder);
@@ -141,7 +145,7 @@ async fn fetch(cluster: &Cluster, node: &Node, digest: Digest) -> Result<NamedTe
     let mut file = new.reopen().map_err(io)?;
     let (sender, mut pieces) = mpsc::channel::<Bytes>(16);
     let fetch = Script::new([include_str!("etcd_data/fetch.sh")]).set("SNAPSHOT", SNAPSHOT);
-    let fetch = Command::sh("fetch the snapshot", fetch);
+    let fetch = Command::change(permit, "fetch the snapshot", fetch);
     let fetching = node.remote.run(fetch.secret().once().timeout(LIMIT).stdout_to(sender));
     // It owns the receiver: once it has failed, the node is not left waiting for somebody who takes more.
     let writing = blocking(move || {
@@ -208,32 +212,47 @@ pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
                 .arg(format!("--initial-cluster={list}"))
                 .arg(format!("--initial-cluster-token={token}"))
                 .arg(format!("--initial-advertise-peer-urls={}", peer_url(&node.host)));
-            let (sender, pieces) = mpsc::channel(16);
-            let command = Command::sh("unpack the snapshot", script).stream(pieces).timeout(LIMIT);
-            let (read, unpacked) = futures::join!(send(snapshot, sender), node.remote.run(command));
-            read.map_err(unreadable)?;
-            unpacked.map(|_| ()).map_err(Report::from)
+            let work = async |permit| {
+                let (sender, pieces) = mpsc::channel(16);
+                let command = Command::change(permit, "unpack the snapshot", script);
+                let unpacking = node.remote.run(command.stream(pieces).timeout(LIMIT));
+                let (read, unpacked) = futures::join!(send(snapshot, sender), unpacking);
+                read.map_err(unreadable)?;
+                unpacked?;
+                Ok(Outcome::Unchanged)
+            };
+            let step = Step::new("etcd/unpack", "unpack the snapshot").always();
+            cluster.run.step(&node.host.name, step, work).await.map(|_| ())
         })
     })
     .await?;
 
-    cluster.run.stop().check()?;
-    // From here on the cluster is down until the end.
-    let _busy = cluster.run.stop().busy();
+    let first = etcds.first().ok_or_else(|| Report::new("there is no member of etcd"))?;
+    // One step on all nodes: the cluster is down until its end.
+    let work = async |permit| {
+        swap(permit, cluster, &etcds).await?;
+        Ok(Outcome::Changed)
+    };
+    let step = Step::new("etcd/restore", "put the snapshot in place").always();
+    cluster.run.step(&first.host.name, step, work).await.map(|_| ())
+}
+
+/// Puts what was unpacked in place of the members' data.
+async fn swap(permit: Permit, cluster: &Cluster, etcds: &[&Node]) -> Result<(), Report> {
     let masters = cluster.with_role(Role::Master);
-    everywhere(&masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
-    everywhere(&etcds, "stop etcd", "systemctl stop etcd").await?;
+    everywhere(permit, &masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
+    everywhere(permit, etcds, "stop etcd", "systemctl stop etcd").await?;
     let swap = Script::new([include_str!("etcd_data/swap.sh")]).set("DATA", paths::ETCD_DATA);
-    everywhere(&etcds, "put the snapshot in place", swap).await?;
-    for node in &etcds {
+    everywhere(permit, etcds, "put the snapshot in place", swap).await?;
+    for node in etcds {
         members(node).await?;
     }
     let end = Script::new([include_str!("etcd_data/end.sh")]).set("DATA", paths::ETCD_DATA);
-    everywhere(&etcds, "end the restore", end).await?;
-    everywhere(&masters, "start the apiserver", "systemctl start kube-apiserver").await?;
+    everywhere(permit, etcds, "end the restore", end).await?;
+    everywhere(permit, &masters, "start the apiserver", "systemctl start kube-apiserver").await?;
     // What the others remember of the API is from another time.
     let forget = "systemctl restart kube-controller-manager kube-scheduler";
-    everywhere(&masters, "restart the controllers", forget).await
+    everywhere(permit, &masters, "restart the controllers", forget).await
 }
 
 /// A file in pieces, as far as somebody takes them.
@@ -252,9 +271,14 @@ async fn send(path: &Path, pieces: mpsc::Sender<Bytes>) -> io::Result<()> {
     .await
 }
 
-async fn everywhere(nodes: &[&Node], title: &str, script: impl Into<Script>) -> Result<(), Report> {
+async fn everywhere(
+    permit: Permit,
+    nodes: &[&Node],
+    title: &str,
+    script: impl Into<Script>,
+) -> Result<(), Report> {
     let script = script.into();
-    let jobs = nodes.iter().map(|node| node.remote.run(Command::sh(title, script.clone())));
+    let jobs = nodes.iter().map(|node| node.remote.run(Command::change(permit, title, script.clone())));
     futures::future::try_join_all(jobs.collect::<Vec<_>>()).await?;
     Ok(())
 }

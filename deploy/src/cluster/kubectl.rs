@@ -5,6 +5,7 @@
 
 use crate::paths::KUBECTL as FOLDER;
 use crate::remote::{Command, Host, Output, Script};
+use crate::run::Permit;
 use eggo_errors::Report;
 use serde_json::Value;
 use std::time::Duration;
@@ -31,36 +32,42 @@ impl<'a> Kubectl<'a> {
         self.host
     }
 
-    /// A script in which `kubectl` is the administrator's. `input` is its standard input.
-    pub fn command(&self, title: impl Into<String>, script: Script, input: &[u8]) -> Command {
-        let script = script
+    /// A script in which `kubectl` is the administrator's, and only looks.
+    pub fn look(&self, title: impl Into<String>, script: Script) -> Command {
+        self.given(Command::scratch(title, self.with_kubectl(script)), b"")
+    }
+
+    /// A script in which `kubectl` is the administrator's. It changes the cluster.
+    pub fn change(&self, permit: Permit, title: impl Into<String>, script: Script) -> Command {
+        self.given(Command::change(permit, title, self.with_kubectl(script)), b"")
+    }
+
+    fn with_kubectl(&self, script: Script) -> Script {
+        script
             .after(include_str!("kubectl.sh"))
             .set("KUBECTL", self.program)
             .set("LENGTH", self.kubeconfig.len().to_string())
-            .set("FOLDER", FOLDER);
-        let mut stdin = self.kubeconfig.as_bytes().to_vec();
-        stdin.extend_from_slice(input);
-        Command::sh(title, script).stdin(stdin).at_most(MOST_OUTPUT)
+            .set("FOLDER", FOLDER)
     }
 
-    pub async fn run(&self, title: &str, script: Script) -> Result<Output, Report> {
-        Ok(self.host.run(self.command(title, script, b"")).await?)
+    /// With the kubeconfig, and the standard input of the script itself.
+    fn given(&self, command: Command, input: &[u8]) -> Command {
+        command.stdin([self.kubeconfig.as_bytes(), input].concat()).at_most(MOST_OUTPUT)
     }
 
-    /// One kubectl command's words.
-    pub async fn words<S: AsRef<str>>(&self, title: &str, words: &[S]) -> Result<Output, Report> {
-        self.run(title, Script::new([]).then(call(words))).await
+    pub async fn run(&self, command: Command) -> Result<Output, Report> {
+        Ok(self.host.run(command).await?)
     }
 
     /// Applies objects; says whether anything was changed.
-    pub async fn apply(&self, title: &str, manifest: &[u8]) -> Result<bool, Report> {
-        let script = Script::new([]).then(call(&["apply", "-f", "-"]));
-        let output = self.host.run(self.command(title, script, manifest)).await?;
+    pub async fn apply(&self, permit: Permit, title: &str, manifest: &[u8]) -> Result<bool, Report> {
+        let script = self.with_kubectl(words(&["apply", "-f", "-"]));
+        let output = self.run(self.given(Command::change(permit, title, script), manifest)).await?;
         Ok(output.text().lines().any(|line| !line.ends_with(" unchanged")))
     }
 
     pub async fn json(&self, title: &str, what: &str) -> Result<Value, Report> {
-        let output = self.words(title, &["get", what, "-o", "json"]).await?;
+        let output = self.run(self.look(title, words(&["get", what, "-o", "json"]))).await?;
         serde_json::from_slice(&output.stdout).map_err(|error| {
             Report::new(format!(
                 "{}: could not {title}: kubectl's answer is not JSON: {error}",
@@ -89,9 +96,13 @@ impl<'a> Kubectl<'a> {
     ) -> Result<Output, Report> {
         let begin = ["repeat".to_string(), limit.as_secs().to_string()];
         let script = script.and(REPEAT).then(begin.into_iter().chain(words));
-        let command = self.command(title, script, b"").timeout(limit + Duration::from_secs(30));
-        Ok(self.host.run(command).await?)
+        self.run(self.look(title, script).timeout(limit + Duration::from_secs(30))).await
     }
+}
+
+/// A script of one kubectl command.
+pub fn words<S: AsRef<str>>(words: &[S]) -> Script {
+    Script::new([]).then(call(words))
 }
 
 /// A call of the function `kubectl`.

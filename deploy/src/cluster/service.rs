@@ -72,15 +72,15 @@ impl Service {
             .fingerprint(&fingerprint)
             .undo_all(undo)
             .always();
-        let work = || async move {
-            let written = node.remote.write_files(files).await?;
+        let work = async |permit| {
+            let written = node.remote.write_files(permit, files).await?;
             let optional = |script: Option<Script>| script.map_or(String::new(), String::from);
             let script = start(&stamp(name), name, &fingerprint, reloads)
                 .set("BEFORE", optional(before))
                 .set("WORKS", optional(works))
                 .set("LIMIT", limit.as_secs().to_string());
-            let command =
-                Command::sh(format!("start {name}"), script).timeout(limit + Duration::from_secs(240));
+            let command = Command::change(permit, format!("start {name}"), script)
+                .timeout(limit + Duration::from_secs(240));
             let output = node.remote.run(command).await?;
             let started = output.text().lines().any(|line| line == "started");
             Ok(Outcome::changed_if(started || written.contains(&Written::Changed)))

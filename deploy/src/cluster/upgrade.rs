@@ -8,13 +8,13 @@ use former::Former;
 use super::context::{Cluster, ClusterView, Node};
 use super::deploy::{Work, control_plane, dns, etcd, failed_on, load_balancer, on_each, ready, workers};
 use super::etcd_data;
-use super::kubectl::{Kubectl, drain_script};
+use super::kubectl::{Kubectl, drain_script, words};
 use crate::components;
 use crate::config::{DnsKind, Host};
 use crate::events::Event;
 use crate::phases::PhaseError;
 use crate::remote::Script;
-use crate::run::Run;
+use crate::run::{Outcome, Step, WhenStopped};
 use crate::stop::is_stopped;
 use crate::version::{Version, check_kubelet, check_upgrade};
 use eggo_bundles::Role;
@@ -223,7 +223,7 @@ async fn turn(
         cluster.run.event(Event::note(Some(name), "answers again"));
     }
     if !node.host.has(Role::Worker) {
-        Former::forget(node).await.map_err(PhaseError::Whole)?;
+        Former::forget(cluster, node).await.map_err(PhaseError::Whole)?;
     }
     Ok(())
 }
@@ -259,7 +259,7 @@ async fn services(
         let node = fresh.node(&node.host.name).ok_or_else(|| Report::new("a node was lost"))?;
         restart_etcd(&fresh, node).await?;
         restart(&fresh, node).await?;
-        Former::forget(node).await?;
+        Former::forget(cluster, node).await?;
         Ok(lost)
     };
     let lost = match went_back.await {
@@ -307,12 +307,13 @@ async fn worker(
 ) -> Result<(), Report> {
     let name = &node.host.name;
     let kubectl = cluster.kubectl().await?;
-    let uncordon = ["uncordon", name.as_str()];
     if before.through {
         cluster.run.event(Event::note(Some(name), "has it all already: its pods stay"));
-    } else if let Err(report) = drain(&kubectl, name, options.drain, &cluster.run).await {
-        // It still runs what it ran.
-        kubectl.words("let pods in again", &uncordon).await.map_err(|error| because(error, &report))?;
+    } else if let Err(report) = drain(cluster, &kubectl, name, options.drain).await {
+        if !is_stopped(&report) {
+            // It still runs what it ran.
+            let_pods_in(cluster, &kubectl, name).await.map_err(|error| because(error, &report))?;
+        }
         return Err(report);
     }
     let upgraded = async {
@@ -321,6 +322,7 @@ async fn worker(
     };
     let result = match upgraded.await {
         Ok(()) => Ok(()),
+        Err(cause) if is_stopped(&cause) => return Err(cause),
         Err(mut cause) => {
             cluster.run.event(Event::warning(
                 Some(name),
@@ -342,8 +344,8 @@ async fn worker(
         }
     };
     let opened = async {
-        Former::forget(node).await?;
-        kubectl.words("let pods in again", &uncordon).await
+        Former::forget(cluster, node).await?;
+        let_pods_in(cluster, &kubectl, name).await
     };
     if let Err(report) = opened.await {
         return Err(match &result {
@@ -369,13 +371,25 @@ fn no_way_back(lost: &[String]) -> Option<String> {
         .then(|| format!("the node has no former {}: programs of packages are not kept", lost.join(", ")))
 }
 
-async fn drain(kubectl: &Kubectl<'_>, name: &str, limit: Duration, run: &Run) -> Result<(), Report> {
-    run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
-    let command = kubectl.command("drain the node", drain_script(name, limit), b"");
-    let command = command.timeout(limit + Duration::from_secs(60));
-    let _waits = run.waits_for([name], "move its pods elsewhere");
-    kubectl.host().run(command).await?;
-    Ok(())
+async fn drain(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str, limit: Duration) -> Result<(), Report> {
+    cluster.run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
+    let work = async |permit| {
+        let command = kubectl.change(permit, "drain the node", drain_script(name, limit));
+        kubectl.run(command.timeout(limit + Duration::from_secs(60))).await?;
+        Ok(Outcome::Changed)
+    };
+    let step = Step::new("upgrade/drain", "move its pods elsewhere").always();
+    cluster.run.step(name, step, work).await.map(|_| ())
+}
+
+/// The inverse of [`drain`].
+async fn let_pods_in(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str) -> Result<(), Report> {
+    let work = async |permit| {
+        let command = kubectl.change(permit, "let pods in again", words(&["uncordon", name]));
+        Ok(Outcome::changed_if(!kubectl.run(command).await?.text().contains(" already ")))
+    };
+    let step = Step::new("upgrade/uncordon", "let pods in again").always().when_stopped(WhenStopped::Done);
+    cluster.run.step(name, step, work).await.map(|_| ())
 }
 
 /// Starts the node's services as they are now and waits until it is Ready.

@@ -2,6 +2,7 @@
 //! is listed and gives it its name. Without the list, complete to its last line, nothing is trusted.
 
 use crate::remote::{Command, Output, Script};
+use crate::run::Permit;
 use crate::store::{INCOMING, STORE};
 use bytes::Bytes;
 use eggo_bundles::Digest;
@@ -72,13 +73,13 @@ fn header(name: &str, size: u64) -> Bytes {
 }
 
 /// The receiving end on the node.
-pub(super) fn command(number: u64, pieces: mpsc::Receiver<Bytes>) -> Command {
+pub(super) fn command(permit: Permit, number: u64, pieces: mpsc::Receiver<Bytes>) -> Command {
     let script = Script::new([include_str!("receive.sh")])
         .set("NUMBER", number.to_string())
         .set("STORE", STORE)
         .set("INCOMING", INCOMING)
         .set("END", END);
-    let mut command = Command::sh("receive content", script).stream(pieces).unchecked();
+    let mut command = Command::change(permit, "receive content", script).stream(pieces).unchecked();
     // The pace is the network's; a dead connection is noticed by itself.
     command.timeout = Duration::from_secs(24 * 3600);
     command
@@ -122,7 +123,7 @@ mod tests {
             sender.send(piece).await.unwrap();
         }
         drop(sender);
-        answer(&Local::new("a").run(command(1, receiver)).await.unwrap())
+        answer(&Local::new("a").run(command(Permit::of_a_test(), 1, receiver)).await.unwrap())
     }
 
     #[tokio::test]

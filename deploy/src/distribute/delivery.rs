@@ -5,6 +5,7 @@ use super::group::{Groups, Part};
 use super::meter::Meter;
 use super::{Delivery, DeliveryError, Missing, missing};
 use crate::remote::{Host, Output, RemoteError};
+use crate::run::Permit;
 use crate::store;
 use bytes::Bytes;
 use eggo_bundles::{Digest, Item};
@@ -22,12 +23,17 @@ const UNDER_WAY: usize = 2;
 /// Pieces between us and the network.
 const WINDOW: usize = 2;
 
-pub(super) async fn deliver(delivery: Delivery, groups: &Groups, meter: &Meter) -> Result<(), DeliveryError> {
+pub(super) async fn deliver(
+    permit: Permit,
+    delivery: Delivery,
+    groups: &Groups,
+    meter: &Meter,
+) -> Result<(), DeliveryError> {
     let Delivery { host, items, mut contents } = delivery;
     if contents.unmerged || !contents.incoming.is_empty() {
-        contents = store::look(&*host).await?;
+        contents = store::recover(permit, &*host).await?;
     }
-    let mut job = Job { host, meter, number: 0, damages: BTreeMap::new(), batches: VecDeque::new() };
+    let mut job = Job { permit, host, meter, number: 0, damages: BTreeMap::new(), batches: VecDeque::new() };
     let mut level = 0;
     let mut cuts = 0;
     let mut least_left = u64::MAX;
@@ -52,12 +58,12 @@ pub(super) async fn deliver(delivery: Delivery, groups: &Groups, meter: &Meter) 
             // Let go, or damaged on the way: look at what is there, and get the rest.
             Ok(()) => {
                 level += 1;
-                contents = store::look(&*job.host).await?;
+                contents = store::recover(permit, &*job.host).await?;
             }
             Err(DeliveryError::Remote(error)) if error.is_lost() && cuts < MOST_CUTS => {
                 cuts += 1;
                 // This command re-makes the connection, or fails for good.
-                contents = store::look(&*job.host).await?;
+                contents = store::recover(permit, &*job.host).await?;
             }
             Err(error) => return Err(error),
         }
@@ -70,6 +76,7 @@ fn continue_with_all(contents: &mut store::Contents, items: &[Arc<Item>]) {
 }
 
 struct Job<'a> {
+    permit: Permit,
     host: Arc<dyn Host>,
     meter: &'a Meter,
     number: u64,
@@ -209,7 +216,7 @@ impl Job<'_> {
     fn open(&mut self) -> Open {
         self.number += 1;
         let (pieces, receiver) = mpsc::channel(WINDOW);
-        let (host, command) = (self.host.clone(), batch::command(self.number, receiver));
+        let (host, command) = (self.host.clone(), batch::command(self.permit, self.number, receiver));
         let end = Task(tokio::spawn(async move { host.run(command).await }));
         Open { batch: Batch::default(), paths: BTreeMap::new(), pieces, end }
     }

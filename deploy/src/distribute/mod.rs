@@ -9,10 +9,9 @@ mod delivery;
 mod group;
 mod meter;
 
-use crate::events::Sink;
-use crate::limits::Limits;
 use crate::phases::Failure;
 use crate::remote::{Host, RemoteError};
+use crate::run::{Outcome, Run, Step, WhenStopped};
 use crate::store;
 use eggo_bundles::{Digest, Item};
 use eggo_errors::{Exit, Explain, Report};
@@ -95,37 +94,55 @@ impl Explain for DeliveryError {
 }
 
 /// Brings every delivery to its node.
-pub async fn distribute(
-    deliveries: Vec<Delivery>,
-    source: Arc<dyn Source>,
-    events: Arc<dyn Sink>,
-    limits: &Limits,
-) -> Delivered {
+pub async fn distribute(deliveries: Vec<Delivery>, source: Arc<dyn Source>, run: &Run) -> Delivered {
     let items: BTreeMap<Digest, Arc<Item>> = deliveries
         .iter()
         .flat_map(|delivery| &delivery.items)
         .map(|item| (item.sha256, item.clone()))
         .collect();
-    let groups = group::Groups::start(items, source, limits);
+    let groups = group::Groups::start(items, source, run.limits());
     let mut jobs = Vec::new();
     for delivery in deliveries {
-        let (groups, meter) = (&groups, meter::Meter::new(delivery.host.name(), events.clone()));
+        let (groups, meter) = (&groups, meter::Meter::new(delivery.host.name(), run.events().clone()));
         jobs.push(async move {
             let node = delivery.host.name().to_string();
-            let result = delivery::deliver(delivery, groups, &meter).await;
+            let result = deliver(run, delivery, groups, &meter).await;
             (node, meter.sent(), result)
         });
     }
-    let results = limits.each(jobs).await;
+    let results = run.limits().each(jobs).await;
     let mut delivered = Delivered::default();
     for (node, sent, result) in results {
         delivered.sent.insert(node.clone(), sent);
-        if let Err(error) = result {
-            delivered.failures.push(Failure { node, report: Report::from(error) });
+        if let Err(report) = result {
+            delivered.failures.push(Failure { node, report });
         }
     }
     delivered.failures.sort_by(|a, b| a.node.cmp(&b.node));
     delivered
+}
+
+/// What came goes on from where it is: nobody waits for the rest when a stop is asked for.
+async fn deliver(
+    run: &Run,
+    delivery: Delivery,
+    groups: &group::Groups,
+    meter: &meter::Meter,
+) -> Result<(), Report> {
+    let node = delivery.host.name().to_string();
+    let step = Step::new("store/content", "receive content")
+        .fingerprint_of(delivery.items.iter().map(|item| item.sha256.hex()))
+        .when_stopped(WhenStopped::GivenUp)
+        .always();
+    let is_done = run.journal().is_done(&node, &step.id, &step.fingerprint);
+    if is_done && missing(&delivery.items, &delivery.contents).is_empty() {
+        return Ok(());
+    }
+    let work = async |permit| {
+        delivery::deliver(permit, delivery, groups, meter).await?;
+        Ok(Outcome::changed_if(meter.sent() > 0))
+    };
+    run.step(&node, step, work).await.map(|_| ())
 }
 
 /// What of `items` is not whole in `contents`, with the number of bytes that are there already.

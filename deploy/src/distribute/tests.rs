@@ -1,5 +1,6 @@
 use super::*;
-use crate::events::Event;
+use crate::events::{Event, Silent, Sink};
+use crate::journal::Journal;
 use crate::remote::local::Local;
 use eggo_bundles::{Arch, Kind};
 use std::sync::Mutex;
@@ -47,6 +48,13 @@ impl Sink for Heard {
     }
 }
 
+/// In a run of its own.
+async fn bring(deliveries: Vec<Delivery>, source: Arc<dyn Source>, events: Arc<dyn Sink>) -> Delivered {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::new(Journal::open(folder.path()).unwrap(), events);
+    distribute(deliveries, source, &run).await
+}
+
 fn delivery(host: &Arc<Local>, items: &[Arc<Item>]) -> Delivery {
     Delivery { host: host.clone(), items: items.to_vec(), contents: store::Contents::default() }
 }
@@ -66,7 +74,7 @@ async fn every_item_is_read_once_and_every_node_gets_its_own() {
     let some = Arc::new(Local::new("some"));
     let heard = Arc::new(Heard::default());
     let deliveries = vec![delivery(&all, &items), delivery(&some, &items[4..])];
-    let delivered = distribute(deliveries, shelf.clone(), heard.clone(), &Limits::default()).await;
+    let delivered = bring(deliveries, shelf.clone(), heard.clone()).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has_all(&all, &shelf, &items);
     assert_has_all(&some, &shelf, &items[4..]);
@@ -75,7 +83,8 @@ async fn every_item_is_read_once_and_every_node_gets_its_own() {
     let mut reads = shelf.reads.lock().unwrap().clone();
     reads.sort();
     assert_eq!(reads.len(), 7, "{reads:?}");
-    let last = heard.0.lock().unwrap().pop();
+    let heard = heard.0.lock().unwrap();
+    let last = heard.iter().rev().find(|event| matches!(event, Event::Progress { .. }));
     assert!(matches!(last, Some(Event::Progress { done, total, .. }) if done == total), "{last:?}");
 }
 
@@ -86,8 +95,7 @@ async fn a_node_that_has_all_is_not_even_asked() {
     let whole = items.iter().map(|item| (item.sha256, item.size)).collect();
     let mut delivery = delivery(&host, &items);
     delivery.contents.whole = whole;
-    let delivered =
-        distribute(vec![delivery], shelf.clone(), Arc::new(crate::events::Silent), &Limits::default()).await;
+    let delivered = bring(vec![delivery], shelf.clone(), Arc::new(Silent)).await;
     assert!(delivered.failures.is_empty());
     assert_eq!(host.runs(), 0);
     assert!(shelf.reads.lock().unwrap().is_empty());
@@ -97,13 +105,7 @@ async fn a_node_that_has_all_is_not_even_asked() {
 async fn a_cut_is_taken_up_at_the_byte() {
     let (shelf, items) = Shelf::new(&[2000, 8_000_000, 3000]);
     let host = Arc::new(Local::new("a").cut_after(5_000_000));
-    let delivered = distribute(
-        vec![delivery(&host, &items)],
-        shelf.clone(),
-        Arc::new(crate::events::Silent),
-        &Limits::default(),
-    )
-    .await;
+    let delivered = bring(vec![delivery(&host, &items)], shelf.clone(), Arc::new(Silent)).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has_all(&host, &shelf, &items);
     // The second connection sends what the first did not, but for the piece that the cut fell into.
@@ -129,7 +131,7 @@ async fn a_slow_node_does_not_hold_the_others() {
     }
     let finished = Arc::new(Finished(Mutex::default()));
     let both = vec![delivery(&slow, &items), delivery(&fast, &items)];
-    let delivered = distribute(both, shelf.clone(), finished.clone(), &Limits::default()).await;
+    let delivered = bring(both, shelf.clone(), finished.clone()).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has_all(&fast, &shelf, &items);
     assert_has_all(&slow, &shelf, &items);
@@ -149,13 +151,7 @@ async fn what_arrives_damaged_is_sent_again_and_then_given_up() {
     let (shelf, items) = Shelf::new(&[5000]);
     let host = Arc::new(Local::new("a"));
     let source = Arc::new(Liar(shelf));
-    let delivered = distribute(
-        vec![delivery(&host, &items)],
-        source,
-        Arc::new(crate::events::Silent),
-        &Limits::default(),
-    )
-    .await;
+    let delivered = bring(vec![delivery(&host, &items)], source, Arc::new(Silent)).await;
     assert_eq!(delivered.failures.len(), 1);
     let report = &delivered.failures[0].report;
     assert_eq!(report.message, "a: `amd64/bin/000` does not arrive whole: its sha256 differs on the node");
@@ -172,13 +168,7 @@ async fn a_bundle_that_cannot_be_read_stops_all_and_says_so() {
     }
     let (_, items) = Shelf::new(&[5000]);
     let host = Arc::new(Local::new("a"));
-    let delivered = distribute(
-        vec![delivery(&host, &items)],
-        Arc::new(Broken),
-        Arc::new(crate::events::Silent),
-        &Limits::default(),
-    )
-    .await;
+    let delivered = bring(vec![delivery(&host, &items)], Arc::new(Broken), Arc::new(Silent)).await;
     let report = &delivered.failures[0].report;
     assert_eq!(report.message, "cannot read `amd64/bin/000` from the bundle: bad gzip");
     assert_eq!(report.exit, Exit::Untrusted);

@@ -138,7 +138,7 @@ impl<'a> Look<'a> {
             .set("LEFTOVERS", LEFTOVERS.join(" "))
             .set("CNI_CONFIG", CNI_CONFIG)
             .args(self.cni_bin_dirs);
-        Command::sh("look at the node", script).timeout(Duration::from_secs(180))
+        Command::look("look at the node", script).timeout(Duration::from_secs(180))
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     fn answer(look: Look<'_>, variables: &[(&'static str, &str)]) -> String {
         let (start, _) = SCRIPT.split_once("set +e +u\n").unwrap();
         assert!(start.lines().all(|line| line.starts_with('#')), "the script itself begins there");
-        let mut values: String = look.command().script.split(start).next().unwrap().into();
+        let mut values: String = look.command().script().split(start).next().unwrap().into();
         values.extend(
             variables.iter().map(|(name, value)| format!("{name}={}\n", crate::remote::quote(value))),
         );

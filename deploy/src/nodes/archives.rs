@@ -26,7 +26,7 @@ pub(super) async fn load(all: &Nodes, node: &Planned<'_>) -> Result<Vec<String>,
 async fn load_one(all: &Nodes, node: &Planned<'_>, item: &Item) -> Result<Vec<String>, Report> {
     let (kind, path) = (all.config.runtime.kind, store::path(&item.sha256));
     let look = Script::new([kind.shell, include_str!("archive.sh")]).arg(&path);
-    let answer = node.remote.run(Command::sh("look into an image archive", look)).await?.text();
+    let answer = node.remote.run(Command::look("look into an image archive", look)).await?.text();
     let (manifest, list) = answer.split_once("@@").unwrap_or((&answer, ""));
     let held = held(manifest);
     let names: Vec<String> = held.iter().map(|image| image.name.clone()).collect();
@@ -37,9 +37,9 @@ async fn load_one(all: &Nodes, node: &Planned<'_>, item: &Item) -> Result<Vec<St
     if are_there(kind, &held, list, known) {
         return Ok(names);
     }
-    let command = Command::sh("load images", kind.call("load_archive").arg(path)).timeout(TIMEOUT);
-    let work = || async {
-        node.remote.run(command).await?;
+    let work = async |permit| {
+        let load = kind.call("load_archive").arg(path);
+        node.remote.run(Command::change(permit, "load images", load).timeout(TIMEOUT)).await?;
         Ok(Outcome::Changed)
     };
     all.run.step(&node.host.name, step.always(), work).await.map(|_| names)

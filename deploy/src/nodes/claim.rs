@@ -31,11 +31,11 @@ pub(super) async fn claim(all: &Nodes, node: &Planned<'_>) -> Result<Outcome, Re
         step
     };
     all.run
-        .step(name, step, || async {
+        .step(name, step, async |permit| {
             let runtimes = RuntimeKind::all().flat_map(|kind| [kind.service, kind.data]);
             let script = undo::library().and(include_str!("claim.sh")).set("ROOT", ROOT);
             let script = script.set("MARK", &mark).set("CLUSTER", cluster).args(runtimes);
-            node.remote.run(Command::sh("claim the node", script)).await?;
+            node.remote.run(Command::change(permit, "claim the node", script)).await?;
             Ok(Outcome::Changed)
         })
         .await
@@ -58,7 +58,7 @@ fn new_mark() -> Result<String, Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::kubectl::Kubectl;
+    use crate::cluster::kubectl::{Kubectl, words};
     use crate::remote::fake::Fake;
     use zeroize::Zeroizing;
 
@@ -66,7 +66,7 @@ mod tests {
     async fn what_kubectl_remembers_goes_with_the_node() {
         let host = Fake::new("m");
         let kubectl = Kubectl::new(&host, "kubectl", Zeroizing::new(String::new()));
-        kubectl.words("list nodes", &["get", "nodes"]).await.unwrap();
+        kubectl.run(kubectl.look("list nodes", words(&["get", "nodes"]))).await.unwrap();
         let script = host.scripts().remove(0);
         assert!(script.contains("--cache-dir=\"$FOLDER/"), "{script}");
         let folder = script.lines().find_map(|line| line.strip_prefix("FOLDER=")).unwrap();

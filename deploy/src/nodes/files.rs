@@ -5,7 +5,7 @@ use super::Nodes;
 use crate::node::Planned;
 use crate::plan::Wanted;
 use crate::remote::{COMMON, Command, KEPT, RemoteError, Script};
-use crate::run::{Outcome, Step};
+use crate::run::{Outcome, Permit, Step};
 use crate::store;
 use crate::undo::Undo;
 use eggo_bundles::{Item, Kind, dst};
@@ -105,8 +105,8 @@ pub(super) async fn install(all: &Nodes, node: &Planned<'_>) -> Result<(), Repor
     if done && differing(node, &placements).await?.is_empty() {
         return Ok(());
     }
-    let work = || async {
-        let output = remote.run(command(&placements)).await?;
+    let work = async |permit| {
+        let output = remote.run(command(permit, &placements)).await?;
         let text = output.text();
         for line in text.lines() {
             if let Some((path, real)) =
@@ -157,7 +157,7 @@ async fn differing<'a>(
 ) -> Result<Vec<&'a Placement>, Report> {
     let paths = placements.iter().map(|placement| placement.path.as_str());
     let script = Script::new(["stat -c '%s %a %U:%G %n' -- \"$@\" 2>/dev/null || :\n"]).args(paths);
-    let output = node.remote.run(Command::sh("look at installed files", script)).await?;
+    let output = node.remote.run(Command::look("look at installed files", script)).await?;
     let text = output.text();
     let found: BTreeMap<&str, &str> =
         text.lines().filter_map(|line| line.splitn(4, ' ').nth(3).map(|path| (path, line))).collect();
@@ -172,7 +172,7 @@ async fn differing<'a>(
     Ok(placements.iter().filter(|placement| !right(placement)).collect())
 }
 
-fn command(placements: &[Placement]) -> Command {
+fn command(permit: Permit, placements: &[Placement]) -> Command {
     let mut script = Script::new([COMMON, include_str!("place.sh")])
         .set("KEPT", KEPT)
         .set("WHITELIST", dst::ALLOWED.join(" "));
@@ -182,7 +182,7 @@ fn command(placements: &[Placement]) -> Command {
             None => script.args(["place", &store::path(&item.sha256), path, &format!("{mode:o}")]),
         };
     }
-    Command::sh("install files", script).timeout(Duration::from_secs(1800)).unchecked()
+    Command::change(permit, "install files", script).timeout(Duration::from_secs(1800)).unchecked()
 }
 
 #[cfg(test)]
@@ -239,7 +239,8 @@ mod tests {
         let item = Arc::new(item);
         let place = |path: &&str| Placement { item: item.clone(), path: path.to_string(), mode: 0o755 };
         let placements: Vec<Placement> = paths.iter().map(place).collect();
-        let script = command(&placements).script.replace("/usr/", &format!("{root}/usr/"));
+        let script =
+            command(Permit::of_a_test(), &placements).script().replace("/usr/", &format!("{root}/usr/"));
         let script = script.replace("/var/lib/eggo", &format!("{root}/var/lib/eggo"));
         let fakes = format!("sync() {{ echo sync $(cat {root}/usr/bin/?); }}; chown() {{ :; }}");
         let script = format!("set -eu; {fakes}; systemctl() {{ :; }}\n{script}");

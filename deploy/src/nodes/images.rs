@@ -4,7 +4,7 @@
 use super::Nodes;
 use crate::node::Planned;
 use crate::remote::{Command, Script};
-use crate::run::{Outcome, Step};
+use crate::run::{Outcome, Permit, Step};
 use crate::runtimes::{Identity, RuntimeKind};
 use crate::store::{self, ROOT};
 use crate::undo::Undo;
@@ -28,8 +28,9 @@ pub(super) async fn pin(all: &Nodes, node: &Planned<'_>, names: &[String]) -> Re
         .fingerprint_of(names)
         .undo(Undo::ReleaseImages { runtime: kind })
         .always();
-    let work = || async {
-        let command = Command::sh("pin images", kind.call("pin_images").args(names)).timeout(TIMEOUT);
+    let work = async |permit| {
+        let pin = kind.call("pin_images").args(names);
+        let command = Command::change(permit, "pin images", pin).timeout(TIMEOUT);
         Ok(Outcome::changed_if(!node.remote.run(command).await?.text().trim().is_empty()))
     };
     all.run.step(&node.host.name, step, work).await.map(|_| ())
@@ -47,7 +48,7 @@ pub(super) async fn load(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> 
         return Ok(());
     }
     let kind = all.config.runtime.kind;
-    let look = Command::sh("list images", kind.call("list_images"));
+    let look = Command::look("list images", kind.call("list_images"));
     let absent = absent_images(kind, images, &node.remote.run(look).await?.text());
     if absent.is_empty() {
         return Ok(());
@@ -58,8 +59,8 @@ pub(super) async fn load(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> 
         .fingerprint_of(absent.iter().map(|image| format!("{} {}", image.name, image.manifest)))
         .undo(Undo::Images { runtime: kind, names })
         .always();
-    let work = || async {
-        node.remote.run(load_command(kind, &layout)).await?;
+    let work = async |permit| {
+        node.remote.run(load_command(permit, kind, &layout)).await?;
         Ok(Outcome::Changed)
     };
     all.run.step(&node.host.name, step, work).await.map(|_| ())
@@ -122,7 +123,7 @@ fn known_as(kind: RuntimeKind, name: &str) -> &str {
 }
 
 /// A folder with the lists and, as links into the store, the blobs; read as one archive.
-fn load_command(kind: RuntimeKind, layout: &Layout) -> Command {
+fn load_command(permit: Permit, kind: RuntimeKind, layout: &Layout) -> Command {
     let script = Script::new([kind.shell, include_str!("load.sh")]).set("ROOT", ROOT);
     let mut archive = tar::Builder::new(Vec::new());
     let expect = "writing to memory does not fail";
@@ -139,7 +140,8 @@ fn load_command(kind: RuntimeKind, layout: &Layout) -> Command {
         header.set_mode(0o777);
         archive.append_link(&mut header, blob_path(digest), store::path(digest)).expect(expect);
     }
-    Command::sh("load images", script).stdin(archive.into_inner().expect(expect)).timeout(TIMEOUT)
+    let archive = archive.into_inner().expect(expect);
+    Command::change(permit, "load images", script).stdin(archive).timeout(TIMEOUT)
 }
 
 #[cfg(test)]

@@ -121,9 +121,7 @@ async fn send(all: &Nodes) -> Result<(), PhaseError> {
         items: node.plan.items.iter().map(|wanted| wanted.item.clone()).collect(),
         contents: node.facts.store.clone(),
     });
-    let (source, events) = (all.source.clone(), run.events().clone());
-    let delivered = distribute::distribute(deliveries.collect(), source, events, run.limits()).await;
-    run.count_changes(delivered.sent.values().filter(|sent| **sent > 0).count());
+    let delivered = distribute::distribute(deliveries.collect(), all.source.clone(), run).await;
     for failure in &delivered.failures {
         run.mark_failed(&failure.node);
     }

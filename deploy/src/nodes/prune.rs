@@ -14,9 +14,9 @@ pub(super) async fn prune(all: &Nodes, node: &Planned<'_>) -> Result<(), Report>
     let items = node.plan.items.iter().filter(|wanted| wanted.item.link.is_none());
     let needed: BTreeSet<String> = items.map(|wanted| wanted.item.sha256.hex()).collect();
     let step = Step::new("store/prune", "tidy the store").fingerprint_of(&needed).always();
-    let work = || async {
+    let work = async |permit| {
         let list: String = needed.iter().map(|digest| format!("{digest}\n")).collect();
-        let command = Command::sh("tidy the store", store::prune_script()).stdin(list);
+        let command = Command::change(permit, "tidy the store", store::prune_script()).stdin(list);
         let removed = node.remote.run(command).await?.text();
         Ok(Outcome::changed_if(!removed.is_empty()))
     };

@@ -128,7 +128,7 @@ async fn take_out(request: LifeRequest, names: &[String], options: delete::Optio
     let mut gone = Vec::new();
     for node in cluster.nodes.iter().filter(|node| names.contains(&node.host.name)) {
         let name = node.host.name.clone();
-        match node.remote.run(Command::sh("see whether it answers", "true")).await {
+        match node.remote.run(Command::look("see whether it answers", "true")).await {
             Ok(_) => drop(hosts.insert(name, node.remote.clone())),
             Err(error) => gone.push(Failure { node: name, report: error.into() }),
         }

@@ -100,8 +100,8 @@ pub async fn install(run: &Run, host: &dyn Host, transaction: &Transaction) -> R
         .fingerprint_of(transaction.install.iter().map(|item| item.sha256.hex()))
         .undo_all(undo(transaction))
         .always();
-    run.step(host.name(), step, || async {
-        let output = host.run(scripts::install(transaction)).await?;
+    run.step(host.name(), step, async |permit| {
+        let output = host.run(scripts::install(permit, transaction)).await?;
         if !output.success() {
             let said = scripts::reasons(&output);
             return Err(PackageError::Refused { node: host.name().into(), said }.into());
@@ -139,8 +139,8 @@ pub async fn install_from_repositories(
         .undo(Undo::Packages { manager, names: named })
         .undo(Undo::BroughtAlong { manager })
         .always();
-    run.step(host.name(), step, || async {
-        let output = host.run(scripts::from_repositories(manager, facts, &absent)).await?;
+    run.step(host.name(), step, async |permit| {
+        let output = host.run(scripts::from_repositories(permit, manager, facts, &absent)).await?;
         if !output.success() {
             let said = scripts::reasons(&output);
             return Err(PackageError::Refused { node: host.name().into(), said }.into());

@@ -7,6 +7,7 @@
 use super::{Transaction, file_name};
 use crate::facts::{Facts, Manager};
 use crate::remote::{Command, Output, Script};
+use crate::run::Permit;
 use crate::store::{ROOT, path};
 use crate::undo;
 use bytes::Bytes;
@@ -40,8 +41,10 @@ pub(super) fn reasons(output: &Output) -> String {
     chosen[chosen.len().saturating_sub(12)..].join("\n")
 }
 
-fn command(title: &str, function: &str, manager: Manager, words: &[String]) -> Command {
-    Command::sh(title, script(function, manager, words)).timeout(TIMEOUT).unchecked()
+/// Asks the package manager, in a folder of its own.
+fn ask(function: &str, manager: Manager, words: &[String], packages: impl Into<Bytes>) -> Command {
+    let command = Command::scratch("try the package transaction", script(function, manager, words));
+    command.stdin(packages).timeout(TIMEOUT).unchecked()
 }
 
 /// One of the functions that each manager has.
@@ -53,28 +56,34 @@ pub(super) fn script(function: &str, manager: Manager, words: &[String]) -> Scri
 
 pub(super) fn simulate(transaction: &Transaction) -> Command {
     let folder = [ROOT.to_string()];
-    let links = archive(transaction, |_| None);
-    command("try the package transaction", "try", transaction.manager, &folder).stdin(links)
+    ask("try", transaction.manager, &folder, archive(transaction, |_| None))
 }
 
 /// The same with stubs, and before there is a store.
 pub(super) fn rehearse(manager: Manager, stubs: Bytes) -> Command {
-    command("try the package transaction", "rehearse", manager, &[]).stdin(stubs)
+    ask("rehearse", manager, &[], stubs)
 }
 
-pub(super) fn install(transaction: &Transaction) -> Command {
+pub(super) fn install(permit: Permit, transaction: &Transaction) -> Command {
     let links = archive(transaction, |_| None);
-    command("install packages", "install", transaction.manager, &[]).stdin(links)
+    let script = script("install", transaction.manager, &[]);
+    Command::change(permit, "install packages", script).stdin(links).timeout(TIMEOUT).unchecked()
 }
 
-pub(super) fn from_repositories(manager: Manager, facts: &Facts, names: &[String]) -> Command {
+pub(super) fn from_repositories(
+    permit: Permit,
+    manager: Manager,
+    facts: &Facts,
+    names: &[String],
+) -> Command {
     let tool = match manager {
         Manager::Dpkg => "apt-get",
         Manager::Rpm if facts.has("dnf") => "dnf",
         Manager::Rpm => "yum",
     };
     let words = [&[tool.to_string()], names].concat();
-    command("install packages from the node's repositories", "from", manager, &words)
+    let (title, script) = ("install packages from the node's repositories", script("from", manager, &words));
+    Command::change(permit, title, script).timeout(TIMEOUT).unchecked()
 }
 
 /// The packages under their own names, as a tar: stubs where there are any, else links into the store.

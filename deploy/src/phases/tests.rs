@@ -66,7 +66,7 @@ fn work<'a>(context: &'a Two, phase: &'static str) -> BoxFuture<'a, Result<(), P
             let name = node.0;
             async move {
                 let step = Step::new(format!("{phase}/x"), "do x");
-                let work = || async {
+                let work = async |_| {
                     if name == context.broken {
                         return Err(Report::new("no"));
                     }
@@ -207,7 +207,7 @@ struct Slow {
 impl Slow {
     async fn work(&self) -> Result<(), PhaseError> {
         let step = Step::new("nap", "take a nap");
-        let nap = self.run.step("a", step, || async { Ok(self.until_told("a take a nap").await) });
+        let nap = self.run.step("a", step, async |_| Ok(self.until_told("a take a nap").await));
         nap.await.map_err(PhaseError::Whole)?;
         let waits = self.run.waits_for(["a", "b"], "wake up");
         self.until_told("a wake up, b wake up").await;

@@ -35,7 +35,7 @@ async fn ask(node: &Planned<'_>, targets: Vec<(String, u16, String)>) -> Vec<(St
     let found = |level, message: String| (name.clone(), Found { level, message });
     let words = targets.into_iter().flat_map(|(address, port, name)| [address, port.to_string(), name]);
     let script = Script::new([include_str!("reach.sh")]).args(words);
-    let command = Command::sh("reach the other nodes", script).timeout(Duration::from_secs(60));
+    let command = Command::look("reach the other nodes", script).timeout(Duration::from_secs(60));
     let output = match node.remote.run(command).await {
         Ok(output) => output.text(),
         Err(error) => return vec![found(Level::Error, error.to_string())],

@@ -1,6 +1,7 @@
 //! A command for a node, and what came of it.
 
 use super::{RemoteError, Script};
+use crate::run::Permit;
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -12,13 +13,14 @@ const MOST_OUTPUT: usize = 1 << 20;
 /// How much of a command's last words is kept where the rest does not count.
 const LAST_OUTPUT: usize = 64 << 10;
 
-/// A POSIX shell script for a node. Secrets never stand in the script (everyone on the node can
+/// A POSIX shell script for a node: one that looks, or one that changes it, which takes a [`Permit`]. Secrets never stand in the script (everyone on the node can
 /// see a command line): they go through standard input or into a file.
 #[derive(Debug)]
 pub struct Command {
     /// What it is for, as an infinitive: `start etcd`. Messages name it.
     pub title: String,
-    pub script: String,
+    script: String,
+    kind: Kind,
     pub stdin: Stdin,
     pub timeout: Duration,
     pub who: Who,
@@ -31,6 +33,16 @@ pub struct Command {
     /// Receives standard output while it comes, in place of [`Output::stdout`].
     pub stdout: Option<mpsc::Sender<Bytes>>,
     pub keeps: Keeps,
+}
+
+/// What a command may do to its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing.
+    Look,
+    /// Nothing that lasts: it writes below a temporary folder alone.
+    Scratch,
+    Change,
 }
 
 /// What is kept of standard output.
@@ -61,16 +73,27 @@ pub enum Stdin {
 }
 
 impl Command {
-    /// A script, run by `sh` as root with `set -eu`. Only constants are its text: what changes is a variable or an argument
-    /// of a [`Script`].
-    pub fn sh(title: impl Into<String>, script: impl Into<Script>) -> Self {
-        Self::text(title, script.into().to_string())
+    /// A script that leaves the node as it is. Like all, it is run by `sh` as root with `set -eu`, and only constants are
+    /// its text: what varies is a variable or an argument of a [`Script`].
+    pub fn look(title: impl Into<String>, script: impl Into<Script>) -> Self {
+        Self::new(Kind::Look, title.into(), script.into())
     }
 
-    fn text(title: impl Into<String>, script: String) -> Self {
+    /// A script that writes below a temporary folder alone, and tidies up there itself.
+    pub fn scratch(title: impl Into<String>, script: impl Into<Script>) -> Self {
+        Self::new(Kind::Scratch, title.into(), script.into())
+    }
+
+    /// A script that changes the node, or the cluster by way of it.
+    pub fn change(_: Permit, title: impl Into<String>, script: impl Into<Script>) -> Self {
+        Self::new(Kind::Change, title.into(), script.into())
+    }
+
+    fn new(kind: Kind, title: String, script: Script) -> Self {
         Self {
-            title: title.into(),
-            script,
+            title,
+            script: script.to_string(),
+            kind,
             stdin: Stdin::Empty,
             timeout: TIMEOUT,
             who: Who::Root,
@@ -82,9 +105,13 @@ impl Command {
         }
     }
 
-    /// One program with its arguments, quoted.
-    pub fn argv<S: AsRef<str>>(title: impl Into<String>, words: impl IntoIterator<Item = S>) -> Self {
-        Self::text(title, super::words(words))
+    /// The text that `sh` runs.
+    pub fn script(&self) -> &str {
+        &self.script
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub fn stdin(mut self, bytes: impl Into<Bytes>) -> Self {

@@ -2,6 +2,7 @@
 //! commands would run; only a real host proves that they work.
 
 use super::{Command, Host, Output, RemoteError, RemoteFile, Stdin, Written};
+use crate::run::Permit;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -113,6 +114,7 @@ impl Host for Fake {
 
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>> {
         Box::pin(async move {
+            let script = command.script().to_string();
             let stdin = match command.stdin {
                 Stdin::Empty => Bytes::new(),
                 Stdin::Bytes(bytes) => bytes,
@@ -126,8 +128,8 @@ impl Host for Fake {
             };
             let output = {
                 let mut state = self.state.lock().unwrap();
-                let both = format!("{}\n{}", command.title, command.script);
-                state.calls.push(Call::Run { title: command.title.clone(), script: command.script, stdin });
+                let both = format!("{}\n{script}", command.title);
+                state.calls.push(Call::Run { title: command.title.clone(), script, stdin });
                 state.answers.iter().find_map(|answer| answer(&both)).unwrap_or_default()
             };
             if command.checked && !output.success() {
@@ -140,7 +142,11 @@ impl Host for Fake {
         })
     }
 
-    fn write_files(&self, files: Vec<RemoteFile>) -> BoxFuture<'_, Result<Vec<Written>, RemoteError>> {
+    fn write_files(
+        &self,
+        _: Permit,
+        files: Vec<RemoteFile>,
+    ) -> BoxFuture<'_, Result<Vec<Written>, RemoteError>> {
         let mut state = self.state.lock().unwrap();
         let mut written = Vec::new();
         for file in files {

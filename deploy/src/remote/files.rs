@@ -1,6 +1,7 @@
 //! Many files in one round trip: a tar on standard input, and a script that puts each in place.
 
 use super::{COMMON, Command, KEPT, Output, RemoteError, RemoteFile, Script};
+use crate::run::Permit;
 
 /// What writing a file came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub enum Written {
     Changed,
 }
 
-pub(super) fn command(files: &[RemoteFile]) -> Command {
+pub(super) fn command(permit: Permit, files: &[RemoteFile]) -> Command {
     let mut script = Script::new([COMMON, include_str!("write.sh")]).set("KEPT", KEPT);
     let mut archive = tar::Builder::new(Vec::new());
     for (index, file) in files.iter().enumerate() {
@@ -28,7 +29,7 @@ pub(super) fn command(files: &[RemoteFile]) -> Command {
         [first, ..] => format!("write {} and {} more files", first.path, files.len() - 1),
         [] => "write nothing".into(),
     };
-    Command::sh(title, script).stdin(archive)
+    Command::change(permit, title, script).stdin(archive)
 }
 
 pub(super) fn parse(host: &str, files: &[RemoteFile], output: &Output) -> Result<Vec<Written>, RemoteError> {
@@ -62,7 +63,9 @@ mod tests {
         let write = |files: &[(&str, &str)]| {
             let files: Vec<RemoteFile> =
                 files.iter().map(|(name, text)| RemoteFile::new(at(name), text.to_string())).collect();
-            let Command { script, stdin: Stdin::Bytes(archive), .. } = command(&files) else { panic!() };
+            let command = command(Permit::of_a_test(), &files);
+            let script = command.script().to_string();
+            let Stdin::Bytes(archive) = command.stdin else { panic!() };
             let sync =
                 format!("sync() {{ echo \"sync $(cat {} {})\"; }}; chown() {{ :; }}", at("a"), at("b"));
             let script = format!("set -eu; {sync}\n{script}").replace(KEPT, &at("kept"));

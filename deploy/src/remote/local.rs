@@ -54,7 +54,7 @@ impl Local {
 
     async fn go(&self, command: Command) -> Result<Output, RemoteError> {
         self.state.lock().unwrap().runs += 1;
-        let script = format!("set -eu\n{}", command.script);
+        let script = format!("set -eu\n{}", command.script());
         let script = script.replace(ROOT, self.root.path().to_str().unwrap());
         let mut child = tokio::process::Command::new("sh")
             .args(["-c", &script])

@@ -14,10 +14,11 @@ pub mod local;
 pub mod sandbox;
 
 pub use crate::script::{CALL, COMMON, KEPT, RemoteFile, Script, quote, words};
-pub use command::{Command, Keeps, Output, Stdin, Who};
+pub use command::{Command, Keeps, Kind, Output, Stdin, Who};
 pub use error::RemoteError;
 pub use files::Written;
 
+use crate::run::Permit;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
@@ -47,25 +48,29 @@ pub trait Host: Send + Sync {
 
     /// Puts files in place, each written beside and renamed, in one round trip; says of each
     /// whether anything changed. What stood there before is kept for cleanup and rollback.
-    fn write_files(&self, files: Vec<RemoteFile>) -> BoxFuture<'_, Result<Vec<Written>, RemoteError>> {
+    fn write_files(
+        &self,
+        permit: Permit,
+        files: Vec<RemoteFile>,
+    ) -> BoxFuture<'_, Result<Vec<Written>, RemoteError>> {
         Box::pin(async move {
             if files.is_empty() {
                 return Ok(Vec::new());
             }
-            let output = self.run(files::command(&files)).await?;
+            let output = self.run(files::command(permit, &files)).await?;
             files::parse(self.name(), &files, &output)
         })
     }
 
-    fn write_file(&self, file: RemoteFile) -> BoxFuture<'_, Result<Written, RemoteError>> {
-        Box::pin(async move { Ok(self.write_files(vec![file]).await?.remove(0)) })
+    fn write_file(&self, permit: Permit, file: RemoteFile) -> BoxFuture<'_, Result<Written, RemoteError>> {
+        Box::pin(async move { Ok(self.write_files(permit, vec![file]).await?.remove(0)) })
     }
 
     /// The whole file, or `None` if there is none. For small files.
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, RemoteError>> {
         Box::pin(async move {
             let script = Script::new([include_str!("read.sh")]).set("FILE", path);
-            let output = self.run(Command::sh("read a file", script).unchecked().secret()).await?;
+            let output = self.run(Command::look("read a file", script).unchecked().secret()).await?;
             match output.status {
                 44 => Ok(None),
                 0 => Ok(Some(output.stdout)),

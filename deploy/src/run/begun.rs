@@ -1,6 +1,6 @@
 //! What begins also ends: whoever watches is told of the end, however a phase or a step comes to it.
 
-use super::Run;
+use super::{Run, Step, WhenStopped};
 use crate::events::{Event, seconds};
 use crate::failure::PhaseError;
 use crate::stop::Busy;
@@ -75,15 +75,15 @@ pub(crate) struct BegunStep<'a> {
     begin: Instant,
     /// What came of it: whether it changed anything, or why it failed.
     end: Result<bool, String>,
-    _busy: Busy,
+    _busy: Option<Busy>,
 }
 
 impl<'a> BegunStep<'a> {
-    pub(crate) fn new(run: &'a Run, phase: &str, node: &str, step: &str, title: &str) -> Self {
-        let (phase, node, step, title) = (phase.into(), node.into(), step.into(), title.into());
+    pub(crate) fn new(run: &'a Run, phase: &str, node: &str, step: &Step) -> Self {
+        let busy = (step.when_stopped != WhenStopped::GivenUp).then(|| run.stop.busy());
+        let (phase, node, step, title) = (phase.into(), node.into(), step.id.clone(), step.title.clone());
         let end = Err("it was given up: nobody knows how far it came".into());
-        let begun =
-            Self { run, phase, node, step, title, begin: Instant::now(), end, _busy: run.stop.busy() };
+        let begun = Self { run, phase, node, step, title, begin: Instant::now(), end, _busy: busy };
         let Self { phase, node, step, title, .. } = &begun;
         run.event(Event::StepStarted {
             phase: phase.clone(),

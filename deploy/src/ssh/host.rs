@@ -356,8 +356,8 @@ impl Host for SshHost {
 
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>> {
         Box::pin(async move {
-            let Command { title, script, stdin, timeout, who, secret, checked, once, stdout, keeps } =
-                command;
+            let (script, kind) = (command.script().to_string(), command.kind());
+            let Command { title, stdin, timeout, who, secret, checked, once, stdout, keeps, .. } = command;
             let begin = Instant::now();
             let _session = self.sessions.acquire().await.expect("never closed");
             let replay = match &stdin {
@@ -393,7 +393,8 @@ impl Host for SshHost {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             };
-            tracing::debug!(host = %self.target.name, seconds = begin.elapsed().as_secs_f64(), %title, "ran");
+            let seconds = begin.elapsed().as_secs_f64();
+            tracing::debug!(host = %self.target.name, seconds, ?kind, %title, "ran");
             if checked && !output.success() {
                 return Err(RemoteError::failed(&self.target.name, &title, &output, secret));
             }

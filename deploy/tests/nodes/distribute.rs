@@ -4,7 +4,8 @@ use crate::sshd::Sshd;
 use eggo_bundles::{Arch, Digest, Item, Kind};
 use eggo_deploy::distribute::{Delivery, Source, distribute};
 use eggo_deploy::events::{Event, Silent, Sink};
-use eggo_deploy::operation::Limits;
+use eggo_deploy::journal::Journal;
+use eggo_deploy::run::Run;
 use eggo_deploy::{facts, store};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -76,6 +77,8 @@ async fn three_nodes_then_again_with_everything_there() {
     let source = Arc::new(made(&[10, 70_000, 5 << 20, 20 << 20, 0, 512]));
     let items = source.items();
     let total: u64 = items.iter().map(|item| item.size).sum();
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::new(Journal::open(folder.path()).unwrap(), Arc::new(Silent));
     for expected in [total, 0] {
         let mut deliveries = Vec::new();
         for sshd in &hosts {
@@ -83,7 +86,7 @@ async fn three_nodes_then_again_with_everything_there() {
             let contents = facts::look(&*host, facts::Look::survey()).await.unwrap().store;
             deliveries.push(Delivery { host, items: items.clone(), contents });
         }
-        let delivered = distribute(deliveries, source.clone(), Arc::new(Silent), &Limits::default()).await;
+        let delivered = distribute(deliveries, source.clone(), &run).await;
         assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
         assert!(delivered.sent.values().all(|sent| *sent == expected), "{:?}", delivered.sent);
         hosts.iter().for_each(|sshd| assert_has(sshd, &items));
@@ -115,11 +118,13 @@ async fn a_cut_is_taken_up_at_the_byte() {
     let items = source.items();
     let cutter = Arc::new(Cutter { at: Mutex::new(Some(20 << 20)), pid: sshd.own("pid") });
     let host = sshd.host(cutter.clone());
-    let note = eggo_deploy::remote::Command::sh("note", "echo $PPID > /var/lib/eggo/pid");
+    let note = eggo_deploy::remote::Command::look("note", "echo $PPID > /var/lib/eggo/pid");
     eggo_deploy::remote::Host::run(&*host, note).await.unwrap();
     let contents = store::Contents::default();
     let delivery = Delivery { host: host.clone(), items: items.clone(), contents };
-    let delivered = distribute(vec![delivery], source, cutter.clone(), &Limits::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::new(Journal::open(folder.path()).unwrap(), cutter.clone());
+    let delivered = distribute(vec![delivery], source, &run).await;
     assert!(delivered.failures.is_empty(), "{:?}", delivered.failures);
     assert_has(&sshd, &items);
     let sent = delivered.sent["a"];

@@ -62,7 +62,7 @@ async fn commands_go_through_and_the_way_is_made_again() {
         async move {
             let host: &SshHost = host;
             assert_eq!(
-                host.run(Command::sh("echo", "cat").stdin(big.clone()).at_most(8 << 20))
+                host.run(Command::look("echo", "cat").stdin(big.clone()).at_most(8 << 20))
                     .await
                     .unwrap()
                     .stdout,
@@ -86,8 +86,11 @@ async fn commands_go_through_and_the_way_is_made_again() {
          kill -9 $(ss -Htnp state established sport = :{} | sed -n 's/.*pid=\\([0-9]*\\).*/\\1/p' | sort -u); sleep 9",
         first.port
     );
-    assert_eq!(hosts[0].run(Command::sh("break", crate::ssh::shell(script))).await.unwrap().text(), "second");
-    assert_eq!(hosts[1].run(Command::sh("go on", "echo on")).await.unwrap().text(), "on");
+    assert_eq!(
+        hosts[0].run(Command::look("break", crate::ssh::shell(script))).await.unwrap().text(),
+        "second"
+    );
+    assert_eq!(hosts[1].run(Command::look("go on", "echo on")).await.unwrap().text(), "on");
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use crate::sshd::{Sshd, keygen};
 use bytes::Bytes;
 use eggo_deploy::events::{Event, Silent, Sink};
+use eggo_deploy::journal::Journal;
 use eggo_deploy::remote::{Command, Host, RemoteError, RemoteFile, Script, Written};
+use eggo_deploy::run::{Outcome, Run, Step};
 use eggo_deploy::ssh::{HostKeys, Login, SshHost, Target};
 use eggo_deploy::{config::Secret, facts};
 use std::sync::{Arc, Mutex};
@@ -102,32 +104,32 @@ async fn a_key_that_is_in_no_file() {
 async fn commands_of_every_kind() {
     let Some(sshd) = Sshd::start("a") else { return };
     let host = sshd.host(Arc::new(Silent));
-    let output = host.run(Command::sh("greet", "echo out; echo err >&2; cat").stdin("in")).await.unwrap();
+    let output = host.run(Command::look("greet", "echo out; echo err >&2; cat").stdin("in")).await.unwrap();
     assert_eq!((output.text().as_str(), &output.stderr[..]), ("out\nin", &b"err\n"[..]));
-    let failed = host.run(Command::sh("fail", "echo why >&2; exit 7")).await.unwrap_err();
+    let failed = host.run(Command::look("fail", "echo why >&2; exit 7")).await.unwrap_err();
     assert!(
         matches!(&failed, RemoteError::Failed { status: 7, last_words, .. } if last_words == "why"),
         "{failed:?}"
     );
-    assert_eq!(host.run(Command::sh("die", "kill -9 $$").unchecked()).await.unwrap().status, 137);
+    assert_eq!(host.run(Command::look("die", "kill -9 $$").unchecked()).await.unwrap().status, 137);
     // A failing command ends the script.
-    assert_eq!(host.run(Command::sh("stop", "false; echo on").unchecked()).await.unwrap().text(), "");
+    assert_eq!(host.run(Command::look("stop", "false; echo on").unchecked()).await.unwrap().text(), "");
     // Longer than a command line may be.
     let long = format!(": {}\necho long", "x".repeat(300_000));
-    assert_eq!(host.run(Command::sh("run a long script", shell(long))).await.unwrap().text(), "long");
+    assert_eq!(host.run(Command::look("run a long script", shell(long))).await.unwrap().text(), "long");
     // More than a window, both ways.
     let big = Bytes::from(vec![b'x'; 5 << 20]);
     assert_eq!(
-        host.run(Command::sh("echo", "cat").stdin(big.clone()).at_most(8 << 20)).await.unwrap().stdout,
+        host.run(Command::look("echo", "cat").stdin(big.clone()).at_most(8 << 20)).await.unwrap().stdout,
         big
     );
     // A command that does not read its input ends all the same.
-    assert_eq!(host.run(Command::sh("ignore", "echo done").stdin(big)).await.unwrap().text(), "done");
+    assert_eq!(host.run(Command::look("ignore", "echo done").stdin(big)).await.unwrap().text(), "done");
     let slow =
-        host.run(Command::sh("sleep", "sleep 20").timeout(Duration::from_millis(300))).await.unwrap_err();
+        host.run(Command::look("sleep", "sleep 20").timeout(Duration::from_millis(300))).await.unwrap_err();
     assert!(matches!(slow, RemoteError::Timeout { .. }), "{slow}");
     // More at once than sshd has sessions.
-    let many = (0..30).map(|n| host.run(Command::sh("count", shell(format!("echo {n}")))));
+    let many = (0..30).map(|n| host.run(Command::look("count", shell(format!("echo {n}")))));
     let answers = futures::future::try_join_all(many).await.unwrap();
     assert!(answers.iter().enumerate().all(|(n, output)| output.text() == n.to_string()));
 }
@@ -140,11 +142,11 @@ async fn a_lost_connection_is_made_again_and_the_command_goes_on() {
     // The first time it kills the sshd that serves it.
     let script =
         "cd /var/lib/eggo; if [ -e tried ]; then echo second; else : > tried; kill -9 $PPID; sleep 9; fi";
-    assert_eq!(host.run(Command::sh("break", script)).await.unwrap().text(), "second");
+    assert_eq!(host.run(Command::look("break", script)).await.unwrap().text(), "second");
     assert!(heard.0.lock().unwrap().iter().any(|event| matches!(event, Event::Reconnecting { .. })));
-    let once = host.run(Command::sh("break once", "kill -9 $PPID; sleep 9").once()).await.unwrap_err();
+    let once = host.run(Command::look("break once", "kill -9 $PPID; sleep 9").once()).await.unwrap_err();
     assert!(once.is_lost(), "{once}");
-    host.run(Command::sh("go on", "true")).await.unwrap();
+    host.run(Command::look("go on", "true")).await.unwrap();
 }
 
 #[tokio::test]
@@ -153,7 +155,7 @@ async fn a_cut_leaves_no_scratch_files() {
     let host = sshd.host(Arc::new(Silent));
     let script = "d=$(mktemp -d /var/lib/eggo/scratch.XXXXXX); trap 'rm -rf \"$d\"' EXIT; : > /var/lib/eggo/began\n\
                   kill -9 $PPID; while echo on; do :; done";
-    let lost = host.run(Command::sh("break", script).once()).await.unwrap_err();
+    let lost = host.run(Command::look("break", script).once()).await.unwrap_err();
     assert!(lost.is_lost(), "{lost}");
     assert!(sshd.own("began").exists());
     let left =
@@ -173,9 +175,9 @@ pub fn shell(text: String) -> Script {
 /// A script that runs until it is ended, and notes that it has tidied up then.
 fn endless(word: &str) -> Command {
     let script = format!(
-        "cd /var/lib/eggo; trap ': > tidied.{word}' EXIT; : > began.{word}; (sleep 86399; :) & setsid -w sleep 86399"
+        "export TEST_ENDING=1; cd /var/lib/eggo; trap ': > tidied.{word}' EXIT; : > began.{word}; (sleep 86399; :) & setsid -w sleep 86399"
     );
-    Command::sh("never end", shell(script))
+    Command::look("never end", shell(script))
 }
 
 async fn appears(sshd: &Sshd, name: &str) {
@@ -202,16 +204,12 @@ fn marked() -> usize {
 async fn what_nobody_waits_for_is_ended_on_the_node() {
     let Some(sshd) = Sshd::start("a") else { return };
     let host = sshd.host(Arc::new(Silent));
-    let with = |mut command: Command| {
-        command.script = format!("export TEST_ENDING=1; {}", command.script);
-        command
-    };
     // Dropped.
-    let dropped = tokio::time::timeout(Duration::from_secs(3), host.run(with(endless("dropped"))));
+    let dropped = tokio::time::timeout(Duration::from_secs(3), host.run(endless("dropped")));
     assert!(dropped.await.is_err());
     appears(&sshd, "tidied.dropped").await;
     // Too slow.
-    let slow = host.run(with(endless("slow").timeout(Duration::from_secs(3)))).await.unwrap_err();
+    let slow = host.run(endless("slow").timeout(Duration::from_secs(3))).await.unwrap_err();
     assert!(matches!(slow, RemoteError::Timeout { .. }), "{slow}");
     appears(&sshd, "tidied.slow").await;
     let begin = std::time::Instant::now();
@@ -219,9 +217,9 @@ async fn what_nobody_waits_for_is_ended_on_the_node() {
         assert!(begin.elapsed() < Duration::from_secs(20), "processes are left");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(host.run(Command::sh("go on", "echo on")).await.unwrap().text(), "on");
+    assert_eq!(host.run(Command::look("go on", "echo on")).await.unwrap().text(), "on");
     // All of them, and awaited.
-    let running = [host.run(with(endless("one"))), host.run(with(endless("two")))];
+    let running = [host.run(endless("one")), host.run(endless("two"))];
     let ending = async {
         appears(&sshd, "began.one").await;
         appears(&sshd, "began.two").await;
@@ -231,7 +229,7 @@ async fn what_nobody_waits_for_is_ended_on_the_node() {
     let (ended, ()) = tokio::join!(futures::future::join_all(running), ending);
     assert!(ended.iter().all(Result::is_err), "{ended:?}");
     assert!(sshd.own("tidied.one").exists() && sshd.own("tidied.two").exists());
-    let refused = host.run(Command::sh("go on", "echo on")).await.unwrap_err();
+    let refused = host.run(Command::look("go on", "echo on")).await.unwrap_err();
     assert!(refused.to_string().ends_with("it was stopped"), "{refused}");
 }
 
@@ -251,16 +249,30 @@ async fn files_are_replaced_whole_kept_and_restored() {
         ]
     };
     use Written::{Changed, Unchanged};
-    assert_eq!(host.write_files(files()).await.unwrap(), [Changed, Changed, Changed]);
-    assert_eq!(host.write_files(files()).await.unwrap(), [Unchanged, Unchanged, Unchanged]);
+    let journal = tempfile::tempdir().unwrap();
+    let run = Run::new(Journal::open(journal.path()).unwrap(), Arc::new(Silent));
+    for expected in [Changed, Unchanged] {
+        let write = async |permit| Ok((Outcome::Changed, host.write_files(permit, files()).await?));
+        let written = run.step_for("a", Step::new("write", "write"), write).await.unwrap();
+        assert_eq!(written, [expected; 3]);
+    }
     assert_eq!(host.read_file(&path("old")).await.unwrap().unwrap(), "after");
     assert_eq!(host.read_file(&path("nothing")).await.unwrap(), None);
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(std::fs::metadata(path("deep/new file")).unwrap().permissions().mode() & 0o777, 0o600);
-    host.write_file(RemoteFile::new(path("old"), "newest")).await.unwrap();
+    let again = async |permit| {
+        host.write_file(permit, RemoteFile::new(path("old"), "newest")).await?;
+        Ok(Outcome::Changed)
+    };
+    run.step("a", Step::new("again", "again"), again).await.unwrap();
     for name in ["old", "deep/new file", "big"] {
         let undo = eggo_deploy::undo::Undo::file(path(name));
-        host.run(Command::sh("undo", eggo_deploy::undo::undoing([vec![&undo]]))).await.unwrap();
+        let work = async |permit| {
+            let undo = Command::change(permit, "undo", eggo_deploy::undo::undoing([vec![&undo]]));
+            host.run(undo).await.unwrap();
+            (vec!["write".to_string()], None)
+        };
+        assert_eq!(run.undo("a", work).await, (1, None));
     }
     assert_eq!(std::fs::read_to_string(path("old")).unwrap(), "before");
     assert!(!folder.join("deep/new file").exists() && !folder.join("big").exists());

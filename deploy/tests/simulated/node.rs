@@ -9,7 +9,7 @@ use eggo_deploy::events::Sink;
 use eggo_deploy::operation::{Access, InstallRequest, Options};
 use eggo_deploy::phases::Selection;
 use eggo_deploy::preflight::Check;
-use eggo_deploy::remote::{Command, Host, Output, RemoteError, Stdin};
+use eggo_deploy::remote::{self, Command, Host, Output, RemoteError, Stdin};
 use eggo_deploy::stop::Stop;
 use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ impl Node {
             "receive content" | "reach the other nodes" | "look at installed files" => {}
             "claim the node" => {
                 let word = |name: &str| {
-                    let value = command.script.lines().find_map(|line| line.strip_prefix(name));
+                    let value = command.script().lines().find_map(|line| line.strip_prefix(name));
                     value.map(|value| value.trim_matches('\'').to_string()).expect("a claim sets it")
                 };
                 let mut state = self.state.lock().unwrap();
@@ -94,7 +94,8 @@ impl Node {
                 state.cluster = word("CLUSTER=");
             }
             title => {
-                let how = Digest::of(&[command.script.as_bytes(), stdin].concat());
+                assert_eq!(command.kind(), remote::Kind::Change, "{title}");
+                let how = Digest::of(&[command.script().as_bytes(), stdin].concat());
                 let new = self.state.lock().unwrap().done.insert((title.to_string(), how));
                 if title == "install files" {
                     return if new { "changed\n".into() } else { String::new() };

@@ -5,7 +5,7 @@ use crate::cluster::files::addons::{Object, objects, with_pod_network};
 use crate::cluster::kubectl::{Kubectl, call};
 use crate::phases::PhaseError;
 use crate::remote::Script;
-use crate::run::{Outcome, Step};
+use crate::run::{Outcome, Permit, Step};
 use eggo_errors::Report;
 use std::time::Duration;
 
@@ -69,13 +69,12 @@ async fn on_master(cluster: &Cluster, path: &str) -> Result<String, Report> {
 async fn apply(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str, text: &str) -> Result<(), Report> {
     let objects = objects(name, text).map_err(|problems| Report::new(problems.to_string()))?;
     let step = Step::new(format!("addon/{name}"), format!("apply {name}")).fingerprint_of([text]).always();
-    let work = || async {
-        let changed = apply_twice(kubectl, name, text, &objects).await?;
+    let work = async |permit| {
+        let changed = apply_twice(permit, kubectl, name, text, &objects).await?;
         let waits: Vec<Vec<String>> = objects.iter().filter_map(|object| object.wait(SECONDS)).collect();
         if !waits.is_empty() {
             let limit = Duration::from_secs(SECONDS * waits.len() as u64 + 60);
-            let command = kubectl.command(format!("wait for {name}"), all(&waits), b"").timeout(limit);
-            kubectl.host().run(command).await?;
+            kubectl.run(kubectl.look(format!("wait for {name}"), all(&waits)).timeout(limit)).await?;
         }
         Ok(Outcome::changed_if(changed))
     };
@@ -86,6 +85,7 @@ async fn apply(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str, text: &str)
 /// Objects of a kind that the same manifest defines are refused until that definition is
 /// established; the second time they are taken.
 async fn apply_twice(
+    permit: Permit,
     kubectl: &Kubectl<'_>,
     name: &str,
     text: &str,
@@ -94,10 +94,10 @@ async fn apply_twice(
     let title = format!("apply {name}");
     let definitions = objects.iter().filter(|object| object.kind == "CustomResourceDefinition");
     let definitions: Vec<Vec<String>> = definitions.filter_map(|object| object.wait(60)).collect();
-    match kubectl.apply(&title, text.as_bytes()).await {
+    match kubectl.apply(permit, &title, text.as_bytes()).await {
         Err(_) if !definitions.is_empty() => {
-            kubectl.run("wait for the new kinds", all(&definitions)).await?;
-            kubectl.apply(&title, text.as_bytes()).await
+            kubectl.run(kubectl.look("wait for the new kinds", all(&definitions))).await?;
+            kubectl.apply(permit, &title, text.as_bytes()).await
         }
         result => result,
     }

@@ -182,11 +182,13 @@ async fn grant(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     const REVOKE: &str = include_str!("revoke_tokens.sh");
     let step = Step::new("rights", "grant kubelets the right to renew their certificates")
         .fingerprint_of([objects.as_str(), REVOKE]);
-    let work = || async {
+    let work = async |permit| {
         let kubectl = cluster.kubectl_on(node).await?;
         kubectl.until("wait for the API", &["get", "--raw", "/readyz"], Duration::from_secs(120)).await?;
-        kubectl.apply("grant kubelets the right to renew their certificates", objects.as_bytes()).await?;
-        kubectl.run("revoke bootstrap tokens of earlier versions", Script::new([REVOKE])).await?;
+        let title = "grant kubelets the right to renew their certificates";
+        kubectl.apply(permit, title, objects.as_bytes()).await?;
+        let title = "revoke bootstrap tokens of earlier versions";
+        kubectl.run(kubectl.change(permit, title, Script::new([REVOKE]))).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;

@@ -47,8 +47,8 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
 async fn apply(cluster: &Cluster, objects: String) -> Result<(), Report> {
     let kubectl = cluster.kubectl().await?;
     let step = Step::new("dns", "make the DNS service").fingerprint_of([&objects]).always();
-    let work = || async {
-        let changed = kubectl.apply("make the DNS service", objects.as_bytes()).await?;
+    let work = async |permit| {
+        let changed = kubectl.apply(permit, "make the DNS service", objects.as_bytes()).await?;
         Ok(Outcome::changed_if(changed))
     };
     cluster.run.step(kubectl.host().name(), step, work).await?;

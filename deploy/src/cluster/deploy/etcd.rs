@@ -11,7 +11,7 @@ use crate::config::{self, Component};
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
 use crate::remote::{CALL, Command, RemoteFile, Script, Written};
-use crate::run::{Outcome, Step};
+use crate::run::{Outcome, Permit, Step};
 use crate::undo::{self, Undo};
 use eggo_bundles::Role;
 use eggo_errors::Report;
@@ -67,13 +67,19 @@ async fn wake(cluster: &Cluster, members: &[&Node]) -> Result<(), PhaseError> {
     if !old.is_empty() && !any_answers(&old).await {
         give_certificates(cluster, &old).await?;
     }
-    super::on_each(&cluster.run, &old, |node| Box::pin(wake_one(node))).await
+    super::on_each(&cluster.run, &old, |node| Box::pin(wake_one(cluster, node))).await
 }
 
-async fn wake_one(node: &Node) -> Result<(), Report> {
-    let script = Script::new([include_str!("etcd_wake.sh")]);
-    node.remote.run(Command::sh("wake etcd", script)).await?;
+async fn wake_one(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+    let work = async |permit| Ok(Outcome::changed_if(begin(permit, node).await?));
+    cluster.run.step(&node.host.name, Step::new("etcd/wake", "wake etcd").always(), work).await?;
     Ok(())
+}
+
+/// Starts etcd without waiting for it; says whether it did not run.
+async fn begin(permit: Permit, node: &Node) -> Result<bool, Report> {
+    let script = Script::new([include_str!("etcd_wake.sh")]);
+    Ok(!node.remote.run(Command::change(permit, "wake etcd", script)).await?.text().is_empty())
 }
 
 /// Whether any member answers: that takes more than half of all.
@@ -95,10 +101,10 @@ pub async fn give_certificates(cluster: &Cluster, members: &[&Node]) -> Result<(
                 .fingerprint_of(files.iter().map(|file| &file.content))
                 .undo_all(files.iter().map(|file| Undo::file(&file.path)))
                 .always();
-            let work = || async {
-                let written = node.remote.write_files(files).await?;
-                wake_one(node).await?;
-                Ok(Outcome::changed_if(written.contains(&Written::Changed)))
+            let work = async |permit| {
+                let written = node.remote.write_files(permit, files).await?;
+                let begun = begin(permit, node).await?;
+                Ok(Outcome::changed_if(begun || written.contains(&Written::Changed)))
             };
             cluster.run.step(&node.host.name, step, work).await?;
             Ok(())
@@ -148,9 +154,9 @@ fn undoes() -> Vec<Undo> {
 /// The user that etcd runs as, unless its package has brought it. It goes with the node's mark, when nothing runs as it.
 async fn account(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let step = Step::new("etcd/account", "make the user of etcd").always();
-    let work = || async {
+    let work = async |permit| {
         let script = undo::call(["make_account", paths::ETCD_USER]);
-        let output = node.remote.run(Command::sh("make the user of etcd", script)).await?;
+        let output = node.remote.run(Command::change(permit, "make the user of etcd", script)).await?;
         Ok(Outcome::changed_if(!output.text().is_empty()))
     };
     cluster.run.step(&node.host.name, step, work).await?;
@@ -170,10 +176,11 @@ fn folders(scope: &Scope<'_>) -> Script {
 async fn forget_roots(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let step =
         Step::new("etcd/former-certificates", "remove the certificates that etcd had as root").always();
-    let work = || async {
+    let work = async |permit| {
         let paths = FORMER.iter().flat_map(|(_, path, _)| [format!("{path}.crt"), format!("{path}.key")]);
         let script = Script::new([include_str!("remove_files.sh")]).args(paths);
-        let output = node.remote.run(Command::sh("remove former certificates", script)).await?;
+        let title = "remove former certificates";
+        let output = node.remote.run(Command::change(permit, title, script)).await?;
         Ok(Outcome::changed_if(!output.text().is_empty()))
     };
     cluster.run.step(&node.host.name, step, work).await?;
@@ -197,17 +204,17 @@ async fn introduce(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
         .undo(Undo::Folder { path: paths::ETCD.into() })
         .undo(Undo::file(paths::ETCD_CONFIG))
         .always();
-    let work = || async {
+    let work = async |permit| {
         let own = format!("{}={}", node.host.name, peer_url(&node.host));
         let text = match before.first() {
             None => files::environment(&cluster.config, &[own], files::Beginning::New),
             Some(first) => {
-                let mut cluster_urls = add(first, node).await?;
+                let mut cluster_urls = add(permit, first, node).await?;
                 cluster_urls.push(own);
                 files::environment(&cluster.config, &cluster_urls, files::Beginning::Existing)
             }
         };
-        node.remote.write_file(RemoteFile::new(paths::ETCD_CONFIG, text)).await?;
+        node.remote.write_file(permit, RemoteFile::new(paths::ETCD_CONFIG, text)).await?;
         Ok(Outcome::Changed)
     };
     cluster.run.step(&node.host.name, step, work).await?;
@@ -215,18 +222,18 @@ async fn introduce(cluster: &Cluster, node: &Node, before: &[&Node]) -> Result<(
 }
 
 /// Makes `node` a member, by way of `first`; returns `NAME=URL` of the others.
-async fn add(first: &Node, node: &Node) -> Result<Vec<String>, Report> {
+async fn add(permit: Permit, first: &Node, node: &Node) -> Result<Vec<String>, Report> {
     let url = peer_url(&node.host);
     let known = members(first).await?;
     let listed = known.iter().find(|member| member.peer_urls.contains(&url));
     // It was a member once and has lost its data: it comes back as a new one.
     if let Some(lost) = listed.filter(|member| member.started()) {
-        remove(first, lost).await?;
+        remove(permit, first, lost).await?;
     }
     if listed.is_none_or(Member::started) {
         let peer = format!("--peer-urls={url}");
         let add = patiently(&["member", "add", &node.host.name, &peer]);
-        first.remote.run(Command::sh("add the etcd member", add).once()).await?;
+        first.remote.run(Command::change(permit, "add the etcd member", add).once()).await?;
     }
     let others = known.iter().filter(|member| !member.peer_urls.contains(&url));
     Ok(others
@@ -252,7 +259,7 @@ impl Member {
 /// The members, as the one on `node` knows them.
 pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
     let script = patiently(&["member", "list", "-w", "json"]);
-    let output = node.remote.run(Command::sh("list the etcd members", script)).await?;
+    let output = node.remote.run(Command::look("list the etcd members", script)).await?;
     parse_members(&output.text())
         .ok_or_else(|| Report::new(format!("{}: etcd does not tell its members", node.host.name)))
 }
@@ -276,16 +283,16 @@ fn parse_members(text: &str) -> Option<Vec<Member>> {
 }
 
 /// Takes a member out, by way of the one on `node`.
-pub async fn remove(node: &Node, member: &Member) -> Result<(), Report> {
+pub async fn remove(permit: Permit, node: &Node, member: &Member) -> Result<(), Report> {
     let script = etcdctl(LOCAL, &["member", "remove", &format!("{:x}", member.id)]);
-    node.remote.run(Command::sh("remove the etcd member", script).once()).await?;
+    node.remote.run(Command::change(permit, "remove the etcd member", script).once()).await?;
     Ok(())
 }
 
 /// Whether the member on `node` is well, asked there by `endpoint`; none if the node was not reached.
 pub async fn is_healthy(node: &Node, endpoint: &str) -> Option<bool> {
     let script = etcdctl(endpoint, &["endpoint", "health"]);
-    let command = Command::sh("ask etcd for its health", script).unchecked();
+    let command = Command::look("ask etcd for its health", script).unchecked();
     node.remote.run(command).await.ok().map(|output| output.success())
 }
 

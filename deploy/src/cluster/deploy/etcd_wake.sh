@@ -1,2 +1,2 @@
-# Starts etcd if it does not run, without waiting for it.
-systemctl -q is-active etcd || systemctl start --no-block etcd 2>/dev/null || :
+# Starts etcd if it does not run, without waiting for it; prints `started` then.
+systemctl -q is-active etcd || ! systemctl start --no-block etcd 2>/dev/null || echo started

@@ -28,8 +28,8 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
                 script.then(call(&["taint", "--overwrite", "node", name, &format!("{key}=:NoSchedule")]));
         }
         let step = Step::new("labels", "label and taint").fingerprint(script.to_string());
-        let work = || async {
-            kubectl.run("label and taint masters", script).await?;
+        let work = async |permit| {
+            kubectl.run(kubectl.change(permit, "label and taint masters", script)).await?;
             Ok(Outcome::Changed)
         };
         cluster.run.step(name, step, work).await.map_err(PhaseError::Whole)?;

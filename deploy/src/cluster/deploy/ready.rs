@@ -1,6 +1,6 @@
 //! The end of a deploy: every node Ready.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, kubectl};
 use crate::config::DnsKind;
 use crate::phases::{Failure, PhaseError};
 use crate::remote::Script;
@@ -22,7 +22,10 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     if let DnsKind::Pod { .. } = cluster.config.dns.kind {
         let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
         let words = ["-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=300s"];
-        kubectl.words("wait for coredns", &words).await.map_err(PhaseError::Whole)?;
+        kubectl
+            .run(kubectl.look("wait for coredns", kubectl::words(&words)))
+            .await
+            .map_err(PhaseError::Whole)?;
     }
     Ok(())
 }
@@ -34,10 +37,10 @@ pub async fn wait(cluster: &Cluster, names: &[&str], limit: Duration) -> Result<
     }
     let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
     let script = Script::new([include_str!("ready.sh")]).set("LIMIT", limit.as_secs().to_string());
-    let command = kubectl.command("wait for the nodes", script.args(names.iter().copied()), b"");
+    let command = kubectl.look("wait for the nodes", script.args(names.iter().copied()));
     let command = command.timeout(limit + Duration::from_secs(60));
     let waits = cluster.run.waits_for(names.iter().copied(), "become Ready");
-    let output = kubectl.host().run(command).await?;
+    let output = kubectl.run(command).await.map_err(PhaseError::Whole)?;
     drop(waits);
     let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let mut failures = Vec::new();

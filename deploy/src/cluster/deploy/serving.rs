@@ -4,11 +4,12 @@
 use super::requests::{SERVING, Verdict, judge_serving, pending, wait_for_others};
 use crate::cluster::Cluster;
 use crate::cluster::context::Node;
-use crate::cluster::kubectl::{Kubectl, REPEAT};
+use crate::cluster::kubectl::{self, Kubectl, REPEAT};
 use crate::events::Event;
 use crate::phases::PhaseError;
 use crate::pki::{AuthorityName, Certificate};
 use crate::remote::{Command, Script};
+use crate::run::{Outcome, Step};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 use jiff::Timestamp;
@@ -29,7 +30,7 @@ async fn has_certificate(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     let script = Script::new([REPEAT]).then(["repeat", &seconds, "test", "-s", FILE]);
     let title = "get the kubelet's serving certificate";
     let _waits = cluster.run.waits_for([node.host.name.as_str()], title);
-    node.remote.run(Command::sh(title, script).timeout(LIMIT + Duration::from_secs(30))).await?;
+    node.remote.run(Command::look(title, script).timeout(LIMIT + Duration::from_secs(30))).await?;
     Ok(())
 }
 
@@ -45,7 +46,7 @@ pub async fn approve_all(cluster: &Cluster, limit: Duration) -> Result<(), Repor
             return Ok(());
         }
         let script = wait_for_others(SERVING, &left, Duration::from_secs(20));
-        kubectl.run("wait for certificate requests", script).await?;
+        kubectl.run(kubectl.look("wait for certificate requests", script)).await?;
     }
 }
 
@@ -72,7 +73,13 @@ async fn approve_pending(
     }
     if !names.is_empty() {
         let words = [["certificate", "approve"].map(String::from).to_vec(), names].concat();
-        kubectl.words("approve certificate requests", &words).await?;
+        let title = "approve certificate requests";
+        let step = Step::new("kubelet/serving", title).fingerprint_of(&words).always();
+        let work = async |permit| {
+            kubectl.run(kubectl.change(permit, title, kubectl::words(&words))).await?;
+            Ok(Outcome::Changed)
+        };
+        cluster.run.step(kubectl.host().name(), step, work).await?;
     }
     Ok(nodes)
 }
@@ -83,7 +90,7 @@ async fn without_certificate(cluster: &Cluster) -> Result<Vec<String>, Report> {
     let mut missing = Vec::new();
     for node in cluster.standing(Role::Worker) {
         let script = Script::new([include_str!("certificate_of.sh")]).set("FILE", FILE);
-        let output = node.remote.run(Command::sh("look at the serving certificate", script)).await?;
+        let output = node.remote.run(Command::look("look at the serving certificate", script)).await?;
         let found = Certificate::parse("kubelet-server", &output.stdout);
         if !found.is_ok_and(|found| authority.issued(&found) && found.not_after > Timestamp::now()) {
             missing.push(node.host.name.clone());

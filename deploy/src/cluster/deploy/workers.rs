@@ -140,13 +140,13 @@ async fn introduce(cluster: &Cluster, node: &Node) -> Result<(), Report> {
         .undo(Undo::Folder { path: "/var/lib/kubelet".into() })
         .undo(Undo::tree(paths::KUBELET_PKI))
         .always();
-    let work = || async {
+    let work = async |permit| {
         let leaf = cluster.kubelet_client(&node.host)?;
         let script = Script::new([include_str!("kubelet_client.sh")])
             .set("FOLDER", paths::KUBELET_PKI)
             .set("CURRENT", paths::KUBELET_CLIENT)
             .set("TOKEN", paths::KUBELET_BOOTSTRAP);
-        let command = Command::sh("give the kubelet a client certificate", script).secret();
+        let command = Command::change(permit, "give the kubelet a client certificate", script).secret();
         node.remote.run(command.stdin(format!("{}{}", leaf.certificate, *leaf.key))).await?;
         Ok(Outcome::Changed)
     };
@@ -158,7 +158,7 @@ async fn introduce(cluster: &Cluster, node: &Node) -> Result<(), Report> {
 async fn registered(cluster: &Cluster, node: &Node, introduced: bool) -> Result<(), Report> {
     let step = Step::new("kubelet/registered", "see the node in the API");
     let step = if introduced { step.always() } else { step };
-    let work = || async {
+    let work = async |_| {
         let kubectl = cluster.kubectl().await?;
         let words = ["get", "node", &node.host.name, "-o", "name"];
         kubectl.until("see the node in the API", &words, JOIN).await?;

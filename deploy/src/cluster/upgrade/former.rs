@@ -4,6 +4,7 @@
 use crate::cluster::context::{Cluster, Node};
 use crate::events::Event;
 use crate::remote::{COMMON, Command, KEPT, Script};
+use crate::run::{Outcome, Step, WhenStopped};
 use crate::store::{FORMER, STORE};
 use eggo_errors::Report;
 use std::collections::BTreeMap;
@@ -17,8 +18,13 @@ impl Former {
     pub(super) async fn of(cluster: &Cluster, node: &Node) -> Result<Self, Report> {
         let facts = node.facts(&cluster.config).await?;
         let paths = facts.programs.values().map(|program| program.path.as_str());
-        let output = node.remote.run(Command::sh("look at the programs", note(paths))).await?;
-        let text = output.text();
+        let step = Step::new("upgrade/programs", "note the programs");
+        let work = async |permit| {
+            let command = Command::change(permit, "look at the programs", note(paths));
+            // The note is ours.
+            Ok((Outcome::Unchanged, node.remote.run(command).await?.text()))
+        };
+        let text = cluster.run.step_for(&node.host.name, step, work).await?;
         let digests: BTreeMap<&str, &str> = text
             .lines()
             .filter_map(|line| line.split_once("  "))
@@ -32,9 +38,15 @@ impl Former {
     }
 
     /// The node is through, with the new programs or with its former ones.
-    pub(super) async fn forget(node: &Node) -> Result<(), Report> {
-        node.remote.run(Command::argv("forget the former programs", ["rm", "-f", FORMER])).await?;
-        Ok(())
+    pub(super) async fn forget(cluster: &Cluster, node: &Node) -> Result<(), Report> {
+        let title = "forget the former programs";
+        let work = async |permit| {
+            let script = Script::new(["rm -f \"$1\"\n"]).arg(FORMER);
+            node.remote.run(Command::change(permit, title, script)).await?;
+            Ok(Outcome::Unchanged)
+        };
+        let step = Step::new("upgrade/forget", title).always().when_stopped(WhenStopped::Done);
+        cluster.run.step(&node.host.name, step, work).await.map(|_| ())
     }
 
     /// Puts the former programs back in place of those that differ; those that are to `stay` stay as they
@@ -50,8 +62,13 @@ impl Former {
             .set("KEPT", KEPT)
             .set("STORE", STORE)
             .args(going.flat_map(|(_, path, digest)| [path, digest]));
-        let output = node.remote.run(Command::sh("put the kept programs back", script)).await?;
-        let text = output.text();
+        let title = "put the kept programs back";
+        let work = async |permit| {
+            let text = node.remote.run(Command::change(permit, title, script)).await?.text();
+            Ok((Outcome::changed_if(text.lines().any(|line| line.starts_with("back "))), text))
+        };
+        let step = Step::new("upgrade/back", title);
+        let text = cluster.run.step_for(&node.host.name, step, work).await?;
         let paths = |word: &str| -> Vec<String> {
             text.lines().filter_map(|line| line.strip_prefix(word)).map(String::from).collect()
         };
@@ -73,6 +90,7 @@ mod tests {
     use crate::cluster::upgrade::tests::{DEPLOY, cluster};
     use crate::remote::Host;
     use crate::remote::local::Local;
+    use crate::run::Permit;
     use eggo_bundles::Digest;
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
@@ -123,7 +141,10 @@ mod tests {
     async fn a_note_is_whole_and_the_first_one_stays() {
         let (folder, node) = (tempfile::tempdir().unwrap(), Local::new("m"));
         let program = folder.path().join("kubelet");
-        let noted = || node.run(Command::sh("note", note([program.to_str().unwrap()].into_iter())));
+        let noted = || {
+            let script = note([program.to_str().unwrap()].into_iter());
+            node.run(Command::change(Permit::of_a_test(), "note", script))
+        };
         write(&program, "1", 0o755);
         std::fs::create_dir_all(node.path(KEPT)).unwrap();
         let new = node.path(&format!("{FORMER}.new"));

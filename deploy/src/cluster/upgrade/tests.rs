@@ -5,6 +5,7 @@ use crate::events::Silent;
 use crate::journal::Journal;
 use crate::remote::fake::Fake;
 use crate::remote::{Command, Host};
+use crate::run::Run;
 use eggo_bundles::Digest;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,14 +57,14 @@ struct Nothing;
 impl Install for Nothing {
     fn install<'a>(&'a self, node: &'a Node) -> Work<'a> {
         Box::pin(async {
-            node.remote.run(Command::sh("install", "")).await?;
+            node.remote.run(Command::look("install", "")).await?;
             Ok(())
         })
     }
 
     fn reopen<'a>(&'a self, node: &'a Node) -> Work<'a> {
         Box::pin(async {
-            node.remote.run(Command::sh("reopen", "")).await?;
+            node.remote.run(Command::look("reopen", "")).await?;
             Ok(())
         })
     }

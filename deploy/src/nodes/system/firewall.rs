@@ -33,10 +33,10 @@ pub(super) async fn open(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> 
     let step = Step::new("system/ports", title.clone())
         .fingerprint_of(std::iter::once(firewall.as_str()).chain(ports.iter().map(String::as_str)))
         .undo(Undo::FirewallPorts { firewall });
-    let work = || async {
+    let work = async |permit| {
         let script =
             undo::call(["open_ports", firewall.as_str()].into_iter().chain(ports.iter().map(String::as_str)));
-        node.remote.run(Command::sh(title, script)).await?;
+        node.remote.run(Command::change(permit, title, script)).await?;
         Ok(Outcome::Changed)
     };
     all.run.step(&node.host.name, step, work).await.map(|_| ())

@@ -21,9 +21,10 @@ pub(super) async fn write(all: &Nodes, node: &Planned<'_>) -> Result<(), Report>
     let step = Step::new("system/hosts", "write /etc/hosts")
         .fingerprint_of([&block])
         .undo(Undo::HostsEntry { cluster: config.cluster_id.clone() });
-    let work = || async {
+    let work = async |permit| {
         let script = undo::call(["add_hosts", &config.cluster_id]);
-        let output = node.remote.run(Command::sh("write /etc/hosts", script).stdin(block.clone())).await?;
+        let command = Command::change(permit, "write /etc/hosts", script).stdin(block.clone());
+        let output = node.remote.run(command).await?;
         Ok(Outcome::changed_if(output.text() != "same"))
     };
     all.run.step(&node.host.name, step, work).await.map(|_| ())

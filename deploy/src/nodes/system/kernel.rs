@@ -36,15 +36,16 @@ pub(super) async fn set(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
             Undo::file(SYSCTL_FILE),
             Undo::file(MODULES_FILE),
         ]);
-    let work = || async {
-        let written = node.remote.write_files(files).await?;
+    let work = async |permit| {
+        let written = node.remote.write_files(permit, files).await?;
         let script = undo::library()
             .and(include_str!("kernel.sh"))
             .set("NOTE", KernelNote::System.file())
             .set("SETTINGS", SYSCTL_FILE)
             .set("KEYS", SETTINGS.map(|(key, _)| key).join(" "))
             .args(modules);
-        node.remote.run(Command::sh("load kernel modules and settings", script)).await?;
+        let title = "load kernel modules and settings";
+        node.remote.run(Command::change(permit, title, script)).await?;
         Ok(Outcome::changed_if(written.contains(&Written::Changed)))
     };
     all.run.step(&node.host.name, step, work).await.map(|_| ())

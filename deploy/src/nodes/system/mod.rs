@@ -29,9 +29,9 @@ async fn hostname(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
         .fingerprint(name.clone())
         .undo(Undo::Hostname { was: old.clone() })
         .always();
-    let work = || async {
+    let work = async |permit| {
         let script = undo::call(["set_hostname", name]);
-        node.remote.run(Command::sh("set the hostname", script)).await?;
+        node.remote.run(Command::change(permit, "set the hostname", script)).await?;
         Ok(Outcome::Changed)
     };
     all.run.step(name, step, work).await.map(|_| ())

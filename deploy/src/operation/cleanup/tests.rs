@@ -3,6 +3,7 @@ use crate::events::Silent;
 use crate::journal::{Record, now};
 use crate::remote::fake::Fake;
 use crate::remote::{Command, Output, RemoteError, RemoteFile, Written};
+use crate::run::Permit;
 use crate::ssh::{HostKeys, Login};
 use crate::store::ROOT;
 use crate::undo::Undo;
@@ -35,7 +36,7 @@ impl Host for Node {
     }
 
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>> {
-        let (looks, removes) = (command.title == "look at the node", command.script.contains(ROOT));
+        let (looks, removes) = (command.title == "look at the node", command.script().contains(ROOT));
         if command.title == "undo changes" && removes {
             self.marked.store(false, Ordering::Relaxed);
         }
@@ -52,8 +53,12 @@ impl Host for Node {
         })
     }
 
-    fn write_files(&self, files: Vec<RemoteFile>) -> BoxFuture<'_, Result<Vec<Written>, RemoteError>> {
-        self.fake.write_files(files)
+    fn write_files(
+        &self,
+        permit: Permit,
+        files: Vec<RemoteFile>,
+    ) -> BoxFuture<'_, Result<Vec<Written>, RemoteError>> {
+        self.fake.write_files(permit, files)
     }
 
     fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, RemoteError>> {

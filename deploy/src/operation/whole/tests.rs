@@ -70,7 +70,7 @@ async fn three(asked: Asked, folder: &Path, stops: bool) -> Result<Vec<&'static 
     let done = Mutex::new(Vec::new());
     let work = async {
         for name in ["one", "two", "three"] {
-            let work = || async {
+            let work = async |_| {
                 if stops && name == "two" {
                     stop.ask();
                     tokio::time::sleep(Duration::from_millis(60)).await;
@@ -121,7 +121,7 @@ async fn a_step_that_does_not_end_is_given_up_and_done_again_by_the_next_run() {
     let (asked, history) = Asked::new(&stop);
     let hangs = async |asked: Asked| {
         let run = asked.run(folder.path());
-        let work = || async {
+        let work = async |_| {
             stop.ask();
             std::future::pending().await
         };
