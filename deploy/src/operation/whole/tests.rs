@@ -2,7 +2,7 @@ use super::*;
 use crate::events::{History, Told};
 use crate::journal::Journal;
 use crate::phases::PhaseError;
-use crate::run::{Outcome, Run, Step};
+use crate::run::{Outcome, Run, Step, WhenStopped};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
@@ -169,4 +169,36 @@ async fn what_is_no_step_is_not_waited_for() {
     };
     let given_up = tokio::time::timeout(Duration::from_secs(60), whole(Operation::Renew, asked, waits));
     assert_eq!(given_up.await.expect("it ends soon").unwrap_err().exit, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn a_step_that_may_be_cut_is_not_waited_for_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = Stop::within(Duration::from_secs(3600), Duration::from_millis(20));
+    let (asked, _) = Asked::new(&stop);
+    let sends = async |asked: Asked| {
+        let run = asked.run(folder.path());
+        let work = async |_| {
+            stop.ask();
+            std::future::pending().await
+        };
+        let step = Step::new("send", "send").when_stopped(WhenStopped::GivenUp);
+        run.step("a", step, work).await.map(|_| ())
+    };
+    let given_up = tokio::time::timeout(Duration::from_secs(60), whole(Operation::Install, asked, sends));
+    assert_eq!(given_up.await.expect("it ends soon").unwrap_err().exit, Exit::Stopped);
+    assert!(!Journal::open(folder.path()).unwrap().is_done("a", "send", ""));
+}
+
+#[tokio::test]
+async fn what_was_taken_for_a_while_is_given_back_after_a_stop_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = quick();
+    let run = Asked::new(&stop).0.run(folder.path());
+    stop.ask();
+    let drain = run.step("a", Step::new("drain", "drain"), async |_| Ok(Outcome::Changed));
+    assert!(stop::is_stopped(&drain.await.unwrap_err()));
+    let step = Step::new("uncordon", "uncordon").when_stopped(WhenStopped::Done);
+    run.step("a", step, async |_| Ok(Outcome::Changed)).await.unwrap();
+    assert!(run.journal().is_done("a", "uncordon", ""));
 }
