@@ -5,8 +5,9 @@ mod renew;
 pub use renew::renew;
 
 use super::context::{ClusterView, Node};
+use crate::paths;
 use crate::pki::Certificate;
-use crate::remote::Command;
+use crate::remote::{Command, Script};
 use eggo_bundles::Role;
 use eggo_errors::{Count, Exit, Report};
 use jiff::Timestamp;
@@ -123,8 +124,7 @@ pub async fn status(cluster: &ClusterView, asked: &[&Node]) -> Result<Vec<Line>,
     }
     let workers = asked.iter().filter(|node| node.host.has(Role::Worker));
     let asked = workers.map(|node| async {
-        let script = "for n in client server; do f=/var/lib/kubelet/pki/kubelet-$n-current.pem; [ -e $f ] || continue\n\
-                      echo \"file kubelet-$n\"; sed -n '/BEGIN CERT/,/END CERT/p' $f; done";
+        let script = Script::new([include_str!("certs/kubelets.sh")]).set("FOLDER", paths::KUBELET_PKI);
         let output = node.remote.run(Command::look("read the kubelet's certificates", script)).await.ok()?;
         Some((node.host.name.clone(), output.text()))
     });

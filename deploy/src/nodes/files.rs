@@ -156,7 +156,7 @@ async fn differing<'a>(
     placements: &'a [Placement],
 ) -> Result<Vec<&'a Placement>, Report> {
     let paths = placements.iter().map(|placement| placement.path.as_str());
-    let script = Script::new(["stat -c '%s %a %U:%G %n' -- \"$@\" 2>/dev/null || :\n"]).args(paths);
+    let script = Script::new([include_str!("found.sh")]).args(paths);
     let output = node.remote.run(Command::look("look at installed files", script)).await?;
     let text = output.text();
     let found: BTreeMap<&str, &str> =
