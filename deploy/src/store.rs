@@ -81,42 +81,46 @@ pub fn prune_script() -> Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::local::Local;
+    use crate::remote::sandbox::Sandbox;
 
-    #[tokio::test]
-    async fn what_the_last_two_installs_need_stays() {
-        let node = Local::new("a");
-        let digest = |name: &str| Digest::of(name.as_bytes()).hex();
-        let place = |name: &str| node.path(&format!("{STORE}/{}", digest(name)));
-        std::fs::create_dir_all(node.path(STORE)).unwrap();
-        std::fs::create_dir_all(node.path(FORMER).parent().unwrap()).unwrap();
-        std::fs::write(node.path(FORMER), "").unwrap();
-        for (needed, there) in [("ab", "ab"), ("ab", "ab"), ("bc", "abc"), ("cd", "bcd"), ("cd", "bcd")] {
-            needed.chars().for_each(|name| std::fs::write(place(&name.to_string()), "").unwrap());
-            let list: String = needed.chars().map(|name| digest(&name.to_string()) + "\n").collect();
-            node.run(Command::change(Permit::of_a_test(), "prune", prune_script()).stdin(list))
-                .await
-                .unwrap();
-            let left: String = "abcd".chars().filter(|name| place(&name.to_string()).exists()).collect();
-            assert_eq!(left, there, "after {needed}");
-        }
-        assert!(!node.path(FORMER).exists(), "an upgrade that was cut short is finished");
+    fn digest(name: &str) -> String {
+        Digest::of(name.as_bytes()).hex()
     }
 
-    #[tokio::test]
-    async fn cut_off_between_the_lists_nothing_needed_goes() {
-        let node = Local::new("a");
-        let digest = |name: &str| Digest::of(name.as_bytes()).hex();
-        let place = |name: &str| node.path(&format!("{STORE}/{}", digest(name)));
-        std::fs::create_dir_all(node.path(STORE)).unwrap();
-        ["a", "b", "c"].iter().for_each(|name| std::fs::write(place(name), "").unwrap());
+    /// Where an item is in the sandbox.
+    fn place(name: &str) -> String {
+        format!("eggo/store/sha256/{}", digest(name))
+    }
+
+    /// What is removed when so much is needed.
+    fn prune(sandbox: &Sandbox, needed: &str) -> String {
+        let list: String = needed.chars().map(|name| digest(&name.to_string()) + "\n").collect();
+        let script = prune_script().set("ROOT", sandbox.at("eggo")).set("FORMER", sandbox.at("eggo/former"));
+        let said = sandbox.feed(script, list.as_bytes());
+        assert!(said.done && said.err.is_empty(), "{said:?}");
+        said.out
+    }
+
+    #[test]
+    fn what_the_last_two_installs_need_stays() {
+        let sandbox = Sandbox::new();
+        sandbox.write("eggo/former", "");
+        for (needed, there) in [("ab", "ab"), ("ab", "ab"), ("bc", "abc"), ("cd", "bcd"), ("cd", "bcd")] {
+            needed.chars().for_each(|name| sandbox.write(&place(&name.to_string()), ""));
+            prune(&sandbox, needed);
+            let left: String = "abcd".chars().filter(|name| sandbox.has(&place(&name.to_string()))).collect();
+            assert_eq!(left, there, "after {needed}");
+        }
+        assert!(!sandbox.has("eggo/former"), "an upgrade that was cut short is finished");
+    }
+
+    #[test]
+    fn cut_off_between_the_lists_nothing_needed_goes() {
+        let sandbox = Sandbox::new();
+        ["a", "b", "c"].iter().for_each(|name| sandbox.write(&place(name), ""));
         // The old list is the previous one already, and the new one not yet there.
-        std::fs::write(node.path(&format!("{ROOT}/store/previous")), digest("a") + "\n").unwrap();
-        let output = node
-            .run(Command::change(Permit::of_a_test(), "prune", prune_script()).stdin(digest("b") + "\n"))
-            .await
-            .unwrap();
-        assert_eq!(output.text(), digest("c"));
-        assert!(place("a").exists() && place("b").exists());
+        sandbox.write("eggo/store/previous", &(digest("a") + "\n"));
+        assert_eq!(prune(&sandbox, "b"), digest("c") + "\n");
+        assert!(sandbox.has(&place("a")) && sandbox.has(&place("b")));
     }
 }

@@ -240,6 +240,7 @@ async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::{quorum, stop_each};
+    use crate::remote::sandbox::Sandbox;
 
     fn members(text: &str) -> Vec<(String, bool)> {
         text.split(' ').map(|word| (word.trim_end_matches('!').to_string(), !word.ends_with('!'))).collect()
@@ -262,11 +263,8 @@ mod tests {
 
     #[test]
     fn a_unit_that_is_not_there_does_not_keep_the_others_running() {
-        let systemctl =
-            "systemctl() { shift 2; case \" $* \" in *' coredns '*) return 1 ;; esac; echo \"$@\"; }";
-        let script = format!("set -eu; {systemctl}\n{}", stop_each(&["coredns", "a", "b"]));
-        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-        assert!(output.status.success());
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "a\nb\n");
+        let sandbox = Sandbox::new();
+        sandbox.program("systemctl", "shift 2; case \" $* \" in *' coredns '*) exit 1 ;; esac; echo \"$@\"");
+        assert_eq!(sandbox.does(stop_each(&["coredns", "a", "b"])), "a\nb\n");
     }
 }

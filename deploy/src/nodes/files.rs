@@ -173,21 +173,25 @@ async fn differing<'a>(
 }
 
 fn command(permit: Permit, placements: &[Placement]) -> Command {
-    let mut script = Script::new([COMMON, include_str!("place.sh")])
-        .set("KEPT", KEPT)
-        .set("WHITELIST", dst::ALLOWED.join(" "));
-    for Placement { item, path, mode } in placements {
-        script = match &item.link {
-            Some(target) => script.args(["link", target, path, "-"]),
-            None => script.args(["place", &store::path(&item.sha256), path, &format!("{mode:o}")]),
-        };
-    }
+    let script = script(placements);
     Command::change(permit, "install files", script).timeout(Duration::from_secs(1800)).unchecked()
+}
+
+fn script(placements: &[Placement]) -> Script {
+    let script = Script::new([COMMON, include_str!("place.sh")])
+        .set("KEPT", KEPT)
+        .set("STORE", store::STORE)
+        .set("WHITELIST", dst::ALLOWED.join(" "));
+    placements.iter().fold(script, |script, Placement { item, path, mode }| match &item.link {
+        Some(target) => script.args(["link", target, path, "-"]),
+        None => script.args(["place", &item.sha256.hex(), path, &format!("{mode:o}")]),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::sandbox::Sandbox;
     use eggo_bundles::{Arch, Digest};
 
     fn wanted(kind: Kind, path: &str, dst: &str) -> Wanted {
@@ -226,42 +230,45 @@ mod tests {
         assert_eq!(folders, expected.map(|path| format!("remove {path} if empty")));
     }
 
-    fn write(root: &str, path: &str, text: &str) {
-        let path = format!("{root}{path}");
-        std::fs::create_dir_all(path.rsplit_once('/').unwrap().0).unwrap();
-        std::fs::write(path, text).unwrap();
+    /// A node below a folder, where no program syncs or gives files to root.
+    fn node() -> (Sandbox, String) {
+        let sandbox = Sandbox::new();
+        sandbox.program("sync", "echo sync $(cat usr/bin/?)");
+        sandbox.program("chown", ":");
+        sandbox.program("systemctl", ":");
+        let root = sandbox.path("usr").parent().unwrap().canonicalize().unwrap().display().to_string();
+        (sandbox, root)
     }
 
-    /// Puts a file with such a text in some places below `root`; whether it could, and what it said.
-    fn install(root: &str, paths: &[&str], text: &str) -> (bool, String) {
-        let item = Item::new(Arch::Amd64, Kind::Bin, "x", Digest::of(text.as_bytes()), 1);
-        write(root, &store::path(&item.sha256), text);
-        let item = Arc::new(item);
-        let place = |path: &&str| Placement { item: item.clone(), path: path.to_string(), mode: 0o755 };
+    /// Puts a file with such a text in some places on the node; whether it could, and what it said.
+    fn install((sandbox, root): &(Sandbox, String), paths: &[&str], text: &str) -> (bool, String) {
+        let item = Arc::new(Item::new(Arch::Amd64, Kind::Bin, "x", Digest::of(text.as_bytes()), 1));
+        sandbox.write(&format!("store/{}", item.sha256), text);
+        let place =
+            |path: &&str| Placement { item: item.clone(), path: format!("{root}{path}"), mode: 0o755 };
         let placements: Vec<Placement> = paths.iter().map(place).collect();
-        let script =
-            command(Permit::of_a_test(), &placements).script().replace("/usr/", &format!("{root}/usr/"));
-        let script = script.replace("/var/lib/eggo", &format!("{root}/var/lib/eggo"));
-        let fakes = format!("sync() {{ echo sync $(cat {root}/usr/bin/?); }}; chown() {{ :; }}");
-        let script = format!("set -eu; {fakes}; systemctl() {{ :; }}\n{script}");
-        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+        let allowed: Vec<String> = dst::ALLOWED.iter().map(|folder| format!("{root}{folder}")).collect();
+        let script = script(&placements)
+            .set("KEPT", format!("{root}/kept"))
+            .set("STORE", format!("{root}/store"))
+            .set("WHITELIST", allowed.join(" "));
+        let said = sandbox.run(script);
+        assert!(said.err.is_empty(), "{said:?}");
+        (said.done, said.out)
     }
 
     #[test]
     fn what_was_there_is_on_the_disk_before_ours_takes_its_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap().display().to_string();
+        let node = node();
+        let (sandbox, root) = &node;
         let install = |text: &str| {
-            let (done, said) = install(&root, &["/usr/bin/a", "/usr/bin/b"], text);
+            let (done, said) = install(&node, &["/usr/bin/a", "/usr/bin/b"], text);
             assert!(done, "{said}");
             said
         };
-        write(&root, "/usr/bin/a", "users\n");
+        sandbox.write("usr/bin/a", "users\n");
         assert_eq!(install("ours"), "sync users\nchanged\nchanged\n");
-        let kept =
-            |kind: &str| std::fs::read_to_string(format!("{root}{KEPT}/{kind}{root}/usr/bin/a")).unwrap();
+        let kept = |kind: &str| sandbox.read(&format!("kept/{kind}{root}/usr/bin/a"));
         assert_eq!(kept("original"), "users\n");
         assert_eq!(install("newer"), "sync oursours\nchanged\nchanged\n", "the previous ones are kept");
         assert_eq!((kept("original"), kept("previous")), ("users\n".into(), "ours".into()));
@@ -271,18 +278,18 @@ mod tests {
     #[test]
     fn nobody_else_leads_a_file_elsewhere() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap().display().to_string();
+        let node = node();
+        let (sandbox, root) = &node;
         let at = |path: &str| format!("{root}{path}");
         let all_may = |path: &str, mode| {
             std::fs::set_permissions(at(path), std::fs::Permissions::from_mode(mode)).unwrap()
         };
-        write(&root, "/victim", "secret");
+        sandbox.write("victim", "secret");
         std::fs::create_dir_all(at("/usr/bin")).unwrap();
         for planted in ["a.eggo-new", "a.eggo-new.abcdef"] {
             symlink(at("/victim"), at("/usr/bin/") + planted).unwrap();
         }
-        assert_eq!(install(&root, &["/usr/bin/a"], "ours"), (true, "changed\n".into()));
+        assert_eq!(install(&node, &["/usr/bin/a"], "ours"), (true, "changed\n".into()));
         assert_eq!(std::fs::read_to_string(at("/victim")).unwrap(), "secret");
         assert_eq!(std::fs::read_to_string(at("/usr/bin/a")).unwrap(), "ours");
 
@@ -290,27 +297,27 @@ mod tests {
         let shared = |path: &str| (false, format!("shared: {root}{path}\n"));
         if std::fs::metadata(at("/usr/bin/x")).unwrap().uid() != 0 {
             // Without root's rights all folders here are another's.
-            assert_eq!(install(&root, &["/usr/bin/x/a"], "ours"), shared("/usr/bin/x"));
+            assert_eq!(install(&node, &["/usr/bin/x/a"], "ours"), shared("/usr/bin/x"));
             return;
         }
         chown(at("/usr/bin/x"), None, Some(0)).unwrap();
         chown(at("/usr/bin/x/y"), None, Some(0)).unwrap();
-        assert_eq!(install(&root, &["/usr/bin/x/y/z/a"], "ours"), (true, "changed\n".into()));
+        assert_eq!(install(&node, &["/usr/bin/x/y/z/a"], "ours"), (true, "changed\n".into()));
         let paths = ["/usr/bin/b", "/usr/bin/x/y/b"];
         all_may("/usr/bin/x", 0o777);
-        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x"));
+        assert_eq!(install(&node, &paths, "ours"), shared("/usr/bin/x"));
         all_may("/usr/bin/x", 0o775);
         chown(at("/usr/bin/x"), None, Some(65534)).unwrap();
-        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x"));
+        assert_eq!(install(&node, &paths, "ours"), shared("/usr/bin/x"));
         all_may("/usr/bin/x", 0o1777);
         chown(at("/usr/bin/x/y"), Some(65534), None).unwrap();
-        assert_eq!(install(&root, &paths, "ours"), shared("/usr/bin/x/y"));
+        assert_eq!(install(&node, &paths, "ours"), shared("/usr/bin/x/y"));
         assert!(!std::path::Path::new(&at("/usr/bin/b")).exists(), "nothing is changed then");
         symlink("x/y", at("/usr/bin/z")).unwrap();
-        assert_eq!(install(&root, &["/usr/bin/z/b"], "ours"), shared("/usr/bin/x/y"));
+        assert_eq!(install(&node, &["/usr/bin/z/b"], "ours"), shared("/usr/bin/x/y"));
         chown(at("/usr/bin/x/y"), Some(0), None).unwrap();
         assert!(
-            install(&root, &["/usr/bin/z/b"], "ours").0,
+            install(&node, &["/usr/bin/z/b"], "ours").0,
             "as in /tmp: only root may replace what is root's"
         );
     }

@@ -1,4 +1,5 @@
-# Puts files and links in place. Arguments, four for each: `place SOURCE PATH MODE` or `link TARGET PATH -`.
+# Puts files and links in place. Arguments, four for each: `place DIGEST PATH MODE` or `link TARGET PATH -`. STORE: content
+# by its digest.
 # WHITELIST: the folders that they may go into. KEPT: where what was there before is kept.
 #
 # The first time they keep what is there, the second time they replace it. A folder is followed to where it
@@ -51,12 +52,12 @@ keep() {
   fi
 }
 place() {
-  path=$2; inside "${path%/*}"
-  if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$1" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
+  source=$STORE/$1 path=$2; inside "${path%/*}"
+  if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$source" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
   then return 0; fi
   if [ $pass = first ]; then keep "$path"; return 0; fi
   rm -f "$path".eggo-new.??????; new=$(mktemp "$path.eggo-new.XXXXXX")
-  cp "$1" "$new"; chown root:root "$new"; chmod "$3" "$new"
+  cp "$source" "$new"; chown root:root "$new"; chmod "$3" "$new"
   mv -fT "$new" "$path"; echo changed
 }
 link() {

@@ -59,6 +59,14 @@ impl Sandbox {
         self.by(Command::new("sh").args(["-c", &format!("set -eu\n{script}")]))
     }
 
+    /// The same with something on its standard input.
+    pub fn feed(&self, script: impl Display, input: &[u8]) -> Said {
+        let path = self.path("stdin");
+        std::fs::write(&path, input).unwrap();
+        let stdin = std::fs::File::open(path).unwrap();
+        self.by(Command::new("sh").args(["-c", &format!("set -eu\n{script}")]).stdin(stdin))
+    }
+
     pub fn by(&self, command: &mut Command) -> Said {
         let programs = format!("{}:{}", self.at("bin"), std::env::var("PATH").unwrap());
         let output =
