@@ -8,7 +8,7 @@ mod begun;
 mod permit;
 mod underway;
 
-pub(crate) use begun::{BegunPhase, BegunStep};
+pub(crate) use begun::BegunStep;
 pub use permit::Permit;
 
 use crate::events::{Event, Sink};

@@ -132,6 +132,7 @@ impl Site {
             config,
             state: self.state.path().join("demo"),
             options: eggo_deploy::cleanup::Options::default(),
+            selection: eggo_deploy::phases::Selection::default(),
             afterwards: operation::Afterwards::default(),
             events: Arc::new(Heard::default()),
             stop: Stop::default(),

@@ -1,27 +1,17 @@
-//! The user's scripts around a cleanup. No bundle is at hand then: the install kept them on this
-//! machine.
+//! The user's scripts around a cleanup. There is no bundle then: the install kept them on this machine.
 //!
 //! What is still to run is in the journal before anything is undone, so that a cleanup that is cut
 //! off runs every hook when it is repeated, and none twice.
 
-use super::Reached;
+use super::Cleaning;
 use crate::config::{self, Hook, Schedule};
 use crate::hooks::{Hooks, step_id};
 use crate::journal::{Entry, Record, now};
-use crate::phases::{Failure, PhaseError};
+use crate::phases::PhaseError;
 use crate::remote::Host;
 use crate::run::Named;
 use crate::state;
 use eggo_errors::Report;
-use std::path::Path;
-
-pub struct CleanupHooks<'a> {
-    pub hooks: Hooks<'a>,
-    /// The cluster's folder on this machine.
-    pub state: &'a Path,
-    /// None of them runs.
-    pub skip: bool,
-}
 
 struct Node<'a> {
     host: &'a config::Host,
@@ -34,50 +24,79 @@ impl Named for Node<'_> {
     }
 }
 
-impl CleanupHooks<'_> {
-    /// Before anything is undone. A node on which a hook fails is left as it is.
-    pub async fn before(&self, hosts: &Reached) -> Result<Vec<Failure>, Report> {
-        let nodes = self.nodes(hosts, |entries| !entries.is_empty());
-        for node in &nodes {
-            for hook in self.of(Schedule::Postcleanup, node.host) {
-                self.owe(node.host, hook).await?;
-            }
-        }
-        self.run(Schedule::Precleanup, &nodes).await
+impl Cleaning {
+    /// Before anything is undone.
+    pub(super) async fn precleanup(&self) -> Result<(), PhaseError> {
+        self.note_hooks().await.map_err(PhaseError::Whole)?;
+        self.run_hooks(Schedule::Precleanup, &self.nodes(|entries| !entries.is_empty())).await
     }
 
     /// On nodes of which nothing is left but their hooks.
-    pub async fn after(&self, hosts: &Reached) -> Result<Vec<Failure>, Report> {
-        let nodes = self.nodes(hosts, |entries| !entries.is_empty() && entries.iter().all(Entry::is_hook));
-        let failures = self.run(Schedule::Postcleanup, &nodes).await?;
-        let journal = self.hooks.run.journal();
-        for node in nodes.iter().filter(|node| !self.hooks.run.has_failed(node.name())) {
-            for entry in journal.entries().into_iter().filter(|entry| entry.node == node.name()) {
-                let record = Record::Undone { node: entry.node, step: entry.step, at: now() };
-                journal.append(record).await?;
+    pub(super) async fn postcleanup(&self) -> Result<(), PhaseError> {
+        let nodes = self.nodes(only_hooks);
+        let result = self.run_hooks(Schedule::Postcleanup, &nodes).await;
+        if self.run.stop().is_asked() {
+            return result;
+        }
+        for node in nodes.iter().filter(|node| !self.run.has_failed(node.name())) {
+            self.strike(node.name()).await.map_err(PhaseError::Whole)?;
+        }
+        result
+    }
+
+    /// Notes which hooks are to run when all else is undone.
+    pub(super) async fn note_hooks(&self) -> Result<(), Report> {
+        for node in self.nodes(|entries| !entries.is_empty()) {
+            for hook in self.following(node.host) {
+                self.note(node.host, hook).await?;
             }
         }
-        Ok(failures)
+        Ok(())
+    }
+
+    /// Where nothing is left but the records of hooks, and none is still to run, these go as well.
+    pub(super) async fn strike_hooks(&self) -> Result<(), Report> {
+        for node in self.reached.keys().filter(|node| self.concerns(node) && !self.run.has_failed(node)) {
+            let host = self.config.host(node);
+            let more = host.is_some_and(|host| self.following(host).next().is_some());
+            if !more && only_hooks(&self.entries(node)) {
+                self.strike(node).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn strike(&self, node: &str) -> Result<(), Report> {
+        for entry in self.entries(node) {
+            let record = Record::Undone { node: entry.node, step: entry.step, at: now() };
+            self.run.journal().append(record).await?;
+        }
+        Ok(())
+    }
+
+    fn entries(&self, node: &str) -> Vec<Entry> {
+        self.run.journal().entries().into_iter().filter(|entry| entry.node == node).collect()
     }
 
     /// The nodes of deploy.yaml that were reached and whose entries are as asked.
-    fn nodes<'a>(&'a self, hosts: &'a Reached, asked: impl Fn(&[Entry]) -> bool) -> Vec<Node<'a>> {
-        let entries = self.hooks.run.journal().entries();
+    fn nodes<'a>(&'a self, asked: impl Fn(&[Entry]) -> bool) -> Vec<Node<'a>> {
         let node = |host: &'a config::Host| {
-            let remote = &**hosts.get(&host.name)?;
-            let own: Vec<Entry> = entries.iter().filter(|entry| entry.node == host.name).cloned().collect();
-            asked(&own).then_some(Node { host, remote })
+            let remote = &**self.reached.get(&host.name)?;
+            (self.concerns(&host.name) && asked(&self.entries(&host.name))).then_some(Node { host, remote })
         };
-        self.hooks.config.hosts.iter().filter_map(node).collect()
+        self.config.hosts.iter().filter_map(node).collect()
     }
 
     fn of<'a>(&'a self, schedule: Schedule, host: &'a config::Host) -> impl Iterator<Item = &'a Hook> {
-        let hooks = self.hooks.config.hooks.iter();
-        hooks.filter(move |hook| !self.skip && hook.schedule == schedule && host.has(hook.role))
+        self.config.hooks.iter().filter(move |hook| hook.schedule == schedule && host.has(hook.role))
     }
 
-    async fn owe(&self, host: &config::Host, hook: &Hook) -> Result<(), Report> {
-        let (journal, step) = (self.hooks.run.journal(), step_id(hook));
+    fn following<'a>(&'a self, host: &'a config::Host) -> impl Iterator<Item = &'a Hook> {
+        self.of(Schedule::Postcleanup, host).filter(|_| self.hooks_follow)
+    }
+
+    async fn note(&self, host: &config::Host, hook: &Hook) -> Result<(), Report> {
+        let (journal, step) = (self.run.journal(), step_id(hook));
         if journal.newest(&host.name, &step).is_some() {
             return Ok(());
         }
@@ -92,32 +111,27 @@ impl CleanupHooks<'_> {
         Ok(journal.append(intent).await?)
     }
 
-    async fn run(&self, schedule: Schedule, nodes: &[Node<'_>]) -> Result<Vec<Failure>, Report> {
-        let run = self.hooks.run;
-        if nodes.iter().all(|node| self.of(schedule, node.host).next().is_none()) {
-            return Ok(Vec::new());
-        }
-        let (phase, title) = (schedule.to_string(), format!("Run {schedule} hooks"));
-        let hooks = run.on_each(nodes, |node| self.run_on(schedule, node));
-        match run.in_phase(&phase, &title, hooks).await {
-            Ok(()) => Ok(Vec::new()),
-            Err(PhaseError::Nodes(failures)) if !run.stop().is_asked() => Ok(failures),
-            Err(error) => Err(error.report(&title)),
-        }
+    async fn run_hooks(&self, schedule: Schedule, nodes: &[Node<'_>]) -> Result<(), PhaseError> {
+        self.run.on_each(nodes, |node| self.run_on(schedule, node)).await
     }
 
     async fn run_on(&self, schedule: Schedule, node: &Node<'_>) -> Result<(), Report> {
+        let hooks = Hooks { config: &self.config, run: &self.run, operator: self.operator };
         for hook in self.of(schedule, node.host) {
-            let script = state::hook(self.state, &hook.name, node.host.arch)?.ok_or_else(|| {
+            let script = state::hook(&self.state, &hook.name, node.host.arch)?.ok_or_else(|| {
                 Report::new(format!("the hook `{}` was not kept by the install", hook.name))
                     .note(format!("named in deploy.yaml line {}", hook.line))
                     .hinted("go on without hooks: --skip-hooks")
             })?;
-            let run = self.hooks.run_on(node.host, node.remote, hook, script).await;
+            let run = hooks.run_on(node.host, node.remote, hook, script).await;
             run.map_err(|report| {
-                report.hinted("mend it and run again, or go on without hooks: --skip-hooks")
+                report.hinted("fix it and run again, or go on without hooks: --skip-hooks")
             })?;
         }
         Ok(())
     }
+}
+
+fn only_hooks(entries: &[Entry]) -> bool {
+    !entries.is_empty() && entries.iter().all(Entry::is_hook)
 }

@@ -1,24 +1,26 @@
 //! The inverse of the journal: what was done is undone, the last first, and nothing else is touched.
 //! A node that cannot be reached does not stop it: its entries stay in the journal for the next time.
-//! The user's hooks around it are those of [`CleanupHooks`].
 
 mod guard;
 mod hooks;
 mod incomplete;
+pub mod phases;
 
 pub use guard::removed_folder;
-pub use hooks::CleanupHooks;
 pub use incomplete::Incomplete;
 
+use crate::config::Config;
 use crate::events::Event;
 use crate::journal::{Entry, Record, now};
-use crate::phases::Failure;
+use crate::phases::{Failure, PhaseError};
 use crate::remote::{Command, Host, Script};
-use crate::run::{BegunPhase, BegunStep, Run, Step};
+use crate::run::{BegunStep, Run, Step};
 use crate::undo::{self, Undo};
 use eggo_errors::{Count, Exit, Report};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -29,84 +31,107 @@ pub struct Options {
     pub images: bool,
     /// Nodes that cannot be reached are struck from the journal: they will not come back.
     pub forget_gone: bool,
-    /// The user's precleanup and postcleanup hooks do not run.
-    pub skip_hooks: bool,
     /// Nodes that are the machine that we run on.
     pub this_machine: BTreeSet<String>,
     /// Only these nodes; empty: all.
     pub only: BTreeSet<String>,
 }
 
-/// What a cleanup came to.
-#[derive(Debug, Default)]
-pub struct Cleaned {
-    /// Changes that were undone.
-    pub undone: usize,
-    pub failures: Vec<Failure>,
-}
-
-impl Cleaned {
-    pub fn report(&self) -> Result<(), Report> {
-        if self.failures.is_empty() {
-            return Ok(());
-        }
-        let nodes: BTreeSet<&str> = self.failures.iter().map(|failure| failure.node.as_str()).collect();
-        let nodes = Count(nodes.len(), "node", "nodes");
-        let mut report = Report::new(format!("{nodes} could not be cleaned up")).code("nodes-failed");
-        for failure in &self.failures {
-            report = report.note(failure.line());
-            report.notes.extend(failure.report.notes.iter().cloned());
-        }
-        let hint = self.failures.iter().find_map(|failure| failure.report.hint.clone());
-        Err(report.exit(Exit::SomeHosts).hinted(hint.unwrap_or_else(|| {
-            "run it again when they are back, or with --forget-gone if they will not come back".into()
-        })))
-    }
+/// What the phases of this room work on.
+pub struct Cleaning {
+    pub config: Arc<Config>,
+    pub run: Arc<Run>,
+    /// The cluster's folder on this machine.
+    pub state: PathBuf,
+    pub reached: Reached,
+    pub options: Options,
+    /// The command that the user gave: cleanup, delete.
+    pub operator: &'static str,
+    /// The phase of the postcleanup hooks comes later: what is still to run then is noted in the journal.
+    pub hooks_follow: bool,
+    /// Changes that were undone so far.
+    pub undone: AtomicUsize,
 }
 
 /// The nodes that can be asked, by name.
 pub type Reached = BTreeMap<String, Arc<dyn Host>>;
 
-/// Undoes everything in the journal, but for nodes that have failed before.
-pub async fn cleanup(run: &Run, hosts: &Reached, options: &Options) -> Result<Cleaned, Report> {
-    let mut cleaned = Cleaned::default();
-    let wanted = |entry: &Entry| {
-        let chosen = options.only.is_empty() || options.only.contains(&entry.node);
-        let ours = !entry.is_hook() || !hosts.contains_key(&entry.node);
-        chosen && ours && !run.has_failed(&entry.node)
-    };
-    for (phase, entries) in backwards(run.journal().entries().into_iter().filter(wanted).collect()) {
-        let title = format!("Undo {phase}");
-        let begun = BegunPhase::new(run, &phase, &title).map_err(|error| error.report(&title))?;
-        let before = cleaned.failures.len();
-        let mut jobs = Vec::new();
-        for (node, entries) in entries.into_iter().filter(|(node, _)| !run.has_failed(node)) {
-            jobs.push(undo_on(run, hosts.get(&node), &phase, node, entries, options));
+impl Cleaning {
+    /// Undoes everything in the journal, but for nodes that have failed before.
+    pub(super) async fn undo(&self) -> Result<(), PhaseError> {
+        self.note_hooks().await.map_err(PhaseError::Whole)?;
+        let gone = self.gone();
+        let mut failures: Vec<Failure> = Vec::new();
+        let wanted = |entry: &Entry| self.concerns(&entry.node) && !entry.is_hook();
+        for (phase, entries) in backwards(self.run.journal().entries().into_iter().filter(wanted).collect()) {
+            let mut jobs = Vec::new();
+            for (node, entries) in entries {
+                if let Some(host) = self.reached.get(&node).filter(|_| !self.run.has_failed(&node)) {
+                    jobs.push(self.undo_on(host, &phase, node, entries));
+                }
+            }
+            let results = self.run.limits().each(jobs).await;
+            let failed: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
+            self.run.leave_out(&failed);
+            failures.extend(failed);
         }
-        let results = run.patiently(&phase, &title, run.limits().each(jobs)).await;
-        for (node, undone, failure) in results {
-            cleaned.undone += undone;
-            run.count_changes(undone);
-            if let Some(report) = failure {
-                run.mark_failed(&node);
-                cleaned.failures.push(Failure { node, report });
+        self.strike_hooks().await.map_err(PhaseError::Whole)?;
+        if self.options.forget_gone {
+            for node in gone {
+                self.run.event(Event::warning(Some(&node), "not reached, and struck from the journal"));
+                self.run.journal().append(Record::Forget { node, at: now() }).await?;
+            }
+        } else {
+            let hint = "run it again when they are back, or with `--forget-gone` if they will not come back";
+            let unreached = |node| Failure {
+                node,
+                report: Report::new("it cannot be reached").exit(Exit::SomeHosts).hinted(hint),
+            };
+            let unreached: Vec<Failure> = gone.into_iter().map(unreached).collect();
+            self.run.leave_out(&unreached);
+            failures.extend(unreached);
+        }
+        failures.sort_by(|a, b| a.node.cmp(&b.node));
+        if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
+    }
+
+    fn concerns(&self, node: &str) -> bool {
+        self.options.only.is_empty() || self.options.only.contains(node)
+    }
+
+    /// Nodes with something to undo that cannot be reached.
+    fn gone(&self) -> BTreeSet<String> {
+        let nodes = self.run.journal().entries().into_iter().map(|entry| entry.node);
+        nodes.filter(|node| self.concerns(node) && !self.reached.contains_key(node)).collect()
+    }
+
+    /// All entries of one phase on one node, and whoever watches is told.
+    async fn undo_on(
+        &self,
+        host: &Arc<dyn Host>,
+        phase: &str,
+        node: String,
+        entries: Vec<Entry>,
+    ) -> Result<(), Failure> {
+        if let Err(report) = self.run.stop().check() {
+            return Err(Failure { node, report });
+        }
+        let title = format!("undo {phase}: {}", Count(entries.len(), "change", "changes"));
+        let begun = BegunStep::new(&self.run, &self.run.phase(), &node, &Step::new(phase, title));
+        let (undone, failure) = undo_all(&self.run, host, &node, &entries, &self.options).await;
+        self.undone.fetch_add(undone, Ordering::Relaxed);
+        self.run.count_changes(undone);
+        match failure {
+            None => {
+                begun.finish(undone > 0);
+                Ok(())
+            }
+            Some(report) => {
+                begun.fail(&report);
+                Err(Failure { node, report })
             }
         }
-        begun.finish(cleaned.failures.len() - before);
     }
-    cleaned.failures.sort_by(|a, b| a.node.cmp(&b.node));
-    if options.forget_gone {
-        let gone: BTreeSet<String> = cleaned
-            .failures
-            .extract_if(.., |failure| !hosts.contains_key(&failure.node))
-            .map(|failure| failure.node)
-            .collect();
-        for node in gone {
-            run.event(Event::warning(Some(&node), "not reached, and struck from the journal"));
-            run.journal().append(Record::Forget { node, at: now() }).await?;
-        }
-    }
-    Ok(cleaned)
 }
 
 type ByNode = BTreeMap<String, Vec<Entry>>;
@@ -128,32 +153,7 @@ fn backwards(entries: Vec<Entry>) -> Vec<(String, ByNode)> {
     phases
 }
 
-/// All entries of one phase on one node, and whoever watches is told.
-async fn undo_on(
-    run: &Run,
-    host: Option<&Arc<dyn Host>>,
-    phase: &str,
-    node: String,
-    entries: Vec<Entry>,
-    options: &Options,
-) -> (String, usize, Option<Report>) {
-    let Some(host) = host else {
-        return (node, 0, Some(Report::new("it cannot be reached").exit(Exit::SomeHosts)));
-    };
-    if let Err(stopped) = run.stop().check() {
-        return (node, 0, Some(stopped));
-    }
-    let title = format!("undo {}", Count(entries.len(), "change", "changes"));
-    let begun = BegunStep::new(run, phase, &node, &Step::new("undo", title));
-    let (undone, failure) = undo_all(run, host, &node, &entries, options).await;
-    match &failure {
-        Some(report) => begun.fail(report),
-        None => begun.finish(undone > 0),
-    }
-    (node, undone, failure)
-}
-
-/// In one round trip. Returns how many are undone, and what went wrong with the others.
+/// In one round trip. How many are undone, and what went wrong with the others.
 async fn undo_all(
     run: &Run,
     host: &Arc<dyn Host>,

@@ -4,11 +4,42 @@ use crate::journal::Journal;
 use crate::remote::fake::Fake;
 use std::path::Path;
 
+const PLAIN: &str = "masters: [{name: a, ip: 192.168.7.1, arch: amd64}]\n\
+                     workers: [{name: b, ip: 192.168.7.2, arch: amd64}]\n\
+                     install: {package-source: {type: bundle}}\n";
+
+/// One run of the program, that reaches these nodes.
+fn cleaning(folder: &Path, config: &Arc<Config>, fakes: &[&Arc<Fake>]) -> Cleaning {
+    let hosts = fakes.iter().map(|fake| (fake.name().to_string(), Arc::clone(fake) as Arc<dyn Host>));
+    Cleaning {
+        config: config.clone(),
+        run: Arc::new(open(folder)),
+        state: folder.to_path_buf(),
+        reached: hosts.collect(),
+        options: Options::default(),
+        operator: "cleanup",
+        hooks_follow: true,
+        undone: AtomicUsize::new(0),
+    }
+}
+
+fn plain() -> Arc<Config> {
+    Arc::new(crate::config::parse("d.yaml", PLAIN.as_bytes()).unwrap().config)
+}
+
+fn failures(result: Result<(), PhaseError>) -> Vec<Failure> {
+    match result {
+        Ok(()) => Vec::new(),
+        Err(PhaseError::Nodes(failures)) => failures,
+        Err(PhaseError::Whole(report)) => panic!("{report}"),
+    }
+}
+
 fn open(folder: &Path) -> Run {
     Run::new(Journal::open(folder).unwrap(), Arc::new(Silent))
 }
 
-async fn journal(folder: &Path) -> Run {
+async fn journal(folder: &Path) {
     let run = open(folder);
     for (node, phase, step) in [
         ("a", "distribute", "mark"),
@@ -27,49 +58,50 @@ async fn journal(folder: &Path) -> Run {
         };
         run.journal().append(record).await.unwrap();
     }
-    run
-}
-
-fn hosts(fakes: &[&Arc<Fake>]) -> Reached {
-    fakes.iter().map(|fake| (fake.name().to_string(), Arc::clone(fake) as Arc<dyn Host>)).collect()
 }
 
 #[tokio::test]
 async fn the_last_change_is_undone_first_and_a_gone_node_keeps_its_entries() {
     let folder = tempfile::tempdir().unwrap();
-    let run = journal(folder.path()).await;
+    journal(folder.path()).await;
     let a = Arc::new(Fake::new("a"));
-    let cleaned = cleanup(&run, &hosts(&[&a]), &Options::default()).await.unwrap();
-    assert_eq!(cleaned.undone, 3);
+    let cleaning = self::cleaning(folder.path(), &plain(), &[&a]);
+    let gone = failures(cleaning.undo().await);
+    assert_eq!(cleaning.undone.load(Ordering::Relaxed), 3);
     let scripts = a.scripts();
     assert_eq!(scripts.len(), 2);
     let (y, x) = (scripts[0].find("undo-y").unwrap(), scripts[0].find("undo-x").unwrap());
     assert!(y < x);
     assert!(scripts[1].contains("undo-mark"));
-    let report = cleaned.report().unwrap_err();
-    assert_eq!((report.message.as_str(), report.exit), ("1 node could not be cleaned up", Exit::SomeHosts));
-    assert_eq!(report.notes, ["b: it cannot be reached"]);
-    assert!(run.journal().entries().iter().all(|entry| entry.node == "b"));
+    let lines: Vec<String> = gone.iter().map(Failure::line).collect();
+    assert_eq!(lines, ["b: it cannot be reached"]);
+    assert!(gone[0].report.hint.as_ref().unwrap().contains("--forget-gone"));
+    assert!(cleaning.run.journal().entries().iter().all(|entry| entry.node == "b"));
 
-    drop(run);
-    let run = open(folder.path());
-    let options = Options { forget_gone: true, ..Options::default() };
-    let cleaned = cleanup(&run, &hosts(&[&a]), &options).await.unwrap();
-    assert!(cleaned.report().is_ok());
-    assert!(run.journal().entries().is_empty());
+    drop(cleaning);
+    let mut cleaning = self::cleaning(folder.path(), &plain(), &[&a]);
+    cleaning.options.forget_gone = true;
+    assert_eq!(failures(cleaning.undo().await), []);
+    assert!(cleaning.run.journal().entries().is_empty());
 }
 
 #[tokio::test]
 async fn what_could_not_be_undone_stays_in_the_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let run = journal(folder.path()).await;
+    journal(folder.path()).await;
     let a = Arc::new(Fake::new("a").on("undo-y", "@failed 1\n"));
     let b = Arc::new(Fake::new("b"));
-    let cleaned = cleanup(&run, &hosts(&[&a, &b]), &Options::default()).await.unwrap();
-    assert_eq!(cleaned.failures.len(), 1);
-    assert_eq!(cleaned.failures[0].report.message, "could not undo x");
-    let left: Vec<String> =
-        run.journal().entries().iter().map(|entry| format!("{} {}", entry.node, entry.step)).collect();
+    let cleaning = cleaning(folder.path(), &plain(), &[&a, &b]);
+    let failures = failures(cleaning.undo().await);
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].report.message, "could not undo x");
+    let left: Vec<String> = cleaning
+        .run
+        .journal()
+        .entries()
+        .iter()
+        .map(|entry| format!("{} {}", entry.node, entry.step))
+        .collect();
     assert_eq!(left, ["a mark", "a x"]);
 }
 
@@ -117,7 +149,7 @@ fn packages_of_all_runs_go_together() {
 }
 
 /// A cluster of one node with a hook before its cleanup and one after it.
-fn hooked(state: &Path) -> crate::config::Config {
+fn hooked(state: &Path) -> Arc<Config> {
     let text = "cluster-id: k\nmasters: [{name: a, ip: 192.168.7.1, arch: amd64}]\n\
                 workers: [{name: a, ip: 192.168.7.1, arch: amd64}]\n\
                 install:\n  package-source: {type: bundle}\n  addition:\n    worker:\n\
@@ -126,27 +158,24 @@ fn hooked(state: &Path) -> crate::config::Config {
     let config = crate::config::parse("d.yaml", text.as_bytes()).unwrap().config;
     let script = |name: &str, _| Ok(Some(format!("#!/bin/sh\necho {name}\n").into_bytes()));
     crate::state::save_hooks(state, &config, script).unwrap();
-    config
+    Arc::new(config)
 }
 
-/// One run of the program.
-async fn hooked_run(folder: &Path, config: &crate::config::Config, a: &Arc<Fake>) -> Vec<Failure> {
-    let run = open(folder);
-    let hooks = crate::hooks::Hooks { config, run: &run, operator: "cleanup" };
-    let hooks = CleanupHooks { hooks, state: folder, skip: false };
-    let reached = hosts(&[a]);
-    let mut failures = hooks.before(&reached).await.unwrap();
-    let options = Options { only: [a.name().to_string()].into(), ..Options::default() };
-    failures.extend(cleanup(&run, &reached, &options).await.unwrap().failures);
-    failures.extend(hooks.after(&reached).await.unwrap());
-    failures
+async fn hooked_run(folder: &Path, config: &Arc<Config>, a: &Arc<Fake>) -> Vec<Failure> {
+    let mut cleaning = cleaning(folder, config, &[a]);
+    cleaning.options.only = [a.name().to_string()].into();
+    let run = &cleaning.run;
+    let mut all = failures(run.in_phase("precleanup", "before", cleaning.precleanup()).await);
+    all.extend(failures(run.in_phase("undo", "undo", cleaning.undo()).await));
+    all.extend(failures(run.in_phase("postcleanup", "after", cleaning.postcleanup()).await));
+    all
 }
 
 #[tokio::test]
 async fn hooks_run_before_and_after_with_what_they_need_to_know() {
     let folder = tempfile::tempdir().unwrap();
     let config = hooked(folder.path());
-    drop(journal(folder.path()).await);
+    journal(folder.path()).await;
     let a = Arc::new(Fake::new("a"));
     assert_eq!(hooked_run(folder.path(), &config, &a).await, []);
     let story = ["run the hook before.sh", "undo changes", "undo changes", "run the hook after.sh"];
@@ -162,7 +191,7 @@ async fn hooks_run_before_and_after_with_what_they_need_to_know() {
 async fn a_failing_hook_leaves_the_node_as_it_is_and_no_hook_runs_twice() {
     let folder = tempfile::tempdir().unwrap();
     let config = hooked(folder.path());
-    drop(journal(folder.path()).await);
+    journal(folder.path()).await;
     let broken = Arc::new(Fake::new("a").fails("before.sh", 1, "no space"));
     let failures = hooked_run(folder.path(), &config, &broken).await;
     assert_eq!(failures.len(), 1);
@@ -180,7 +209,7 @@ async fn a_failing_hook_leaves_the_node_as_it_is_and_no_hook_runs_twice() {
 async fn hooks_of_a_cleanup_that_was_cut_off_run_again_after_an_install() {
     let folder = tempfile::tempdir().unwrap();
     let config = hooked(folder.path());
-    drop(journal(folder.path()).await);
+    journal(folder.path()).await;
     let stuck = || Arc::new(Fake::new("a").on("undo-y", "@failed 0\n"));
     let (first, second) = (stuck(), stuck());
     assert_eq!(hooked_run(folder.path(), &config, &first).await.len(), 1);
@@ -193,4 +222,19 @@ async fn hooks_of_a_cleanup_that_was_cut_off_run_again_after_an_install() {
     assert_eq!(hooked_run(folder.path(), &config, &well).await, []);
     let story = ["run the hook before.sh", "undo changes", "undo changes", "run the hook after.sh"];
     assert_eq!(well.story(), story);
+}
+
+#[tokio::test]
+async fn without_hooks_their_records_go_with_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = hooked(folder.path());
+    journal(folder.path()).await;
+    let late = Arc::new(Fake::new("a").fails("after.sh", 1, "no space"));
+    assert_eq!(hooked_run(folder.path(), &config, &late).await.len(), 1);
+    let well = Arc::new(Fake::new("a"));
+    let mut cleaning = cleaning(folder.path(), &config, &[&well]);
+    (cleaning.hooks_follow, cleaning.options.only) = (false, ["a".to_string()].into());
+    assert_eq!(failures(cleaning.undo().await), []);
+    assert_eq!(well.story(), [""; 0]);
+    assert!(cleaning.run.journal().entries().iter().all(|entry| entry.node == "b"));
 }

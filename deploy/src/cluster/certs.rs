@@ -2,7 +2,7 @@
 
 mod renew;
 
-pub use renew::renew;
+pub use renew::Renewal;
 
 use super::context::{ClusterView, Node};
 use crate::paths;

@@ -7,31 +7,27 @@ use super::flags::peer_url;
 use super::kubectl::{drain_script, words};
 use super::{etcd_data, paths};
 use crate::components;
-use crate::config::{Config, DnsKind};
-use crate::events::Event;
+use crate::config::{DnsKind, Host};
 use crate::phases::PhaseError;
 use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
+use crate::state;
 use eggo_bundles::Role;
 use eggo_errors::Report;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is asked of a deletion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+/// Nodes on their way out of a cluster.
+pub struct Departure {
+    pub cluster: Cluster,
+    /// The cluster without them.
+    pub rest: Cluster,
+    /// Those that go, and those of them that can be asked to.
+    pub going: Vec<Host>,
+    pub reached: BTreeSet<String>,
     /// How long pods may take to leave.
     pub drain: Duration,
-    /// Nodes that cannot be reached are taken out all the same: they will not come back.
-    pub forget_gone: bool,
-    /// The user's precleanup and postcleanup hooks do not run.
-    pub skip_hooks: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { drain: Duration::from_secs(300), forget_gone: false, skip_hooks: false }
-    }
 }
 
 /// Whether the cluster can do without `names`. Nothing is touched.
@@ -50,8 +46,7 @@ pub async fn check(cluster: &Cluster, names: &[String]) -> Result<(), Report> {
         )));
     }
     let endpoint = &config.api.endpoint.host;
-    let is_endpoint =
-        |host: &&crate::config::Host| host.ip.to_string() == *endpoint || host.name == *endpoint;
+    let is_endpoint = |host: &&Host| host.ip.to_string() == *endpoint || host.name == *endpoint;
     if let Some(host) = config.hosts.iter().find(|host| names.contains(&host.name) && is_endpoint(host)) {
         return Err(Report::new(format!("`{}` is the endpoint by which all nodes reach the API", host.name))
             .hinted("set `apiserver-endpoint` or a load balancer before it goes"));
@@ -119,122 +114,143 @@ fn quorum(members: &[(String, bool)], names: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the nodes out; returns the config without them.
-pub async fn run(cluster: &Cluster, names: &[String], options: Options) -> Result<Config, PhaseError> {
-    check(cluster, names).await.map_err(PhaseError::Whole)?;
-    let mut remaining = (*cluster.config).clone();
-    remaining.hosts.retain(|host| !names.contains(&host.name));
-    let rest = cluster.with_config(Arc::new(remaining.clone()));
-    let going: Vec<&Node> = cluster.nodes.iter().filter(|node| names.contains(&node.host.name)).collect();
-    let has = |role| going.iter().any(|node| node.host.has(role));
-    if has(Role::Etcd) || has(Role::Master) {
-        etcd_data::backup_before(cluster, "delete").await.map_err(PhaseError::Whole)?;
+impl Departure {
+    pub fn new(cluster: Cluster, names: &[String], reached: BTreeSet<String>, drain: Duration) -> Self {
+        let mut remaining = (*cluster.config).clone();
+        let going = remaining.hosts.extract_if(.., |host| names.contains(&host.name)).collect();
+        let rest = cluster.with_config(Arc::new(remaining));
+        Self { cluster, rest, going, reached, drain }
     }
-    for node in &going {
-        cluster.run.stop().check().map_err(PhaseError::Whole)?;
-        if node.host.has(Role::Worker) {
-            drain(&rest, node, options.drain).await.map_err(PhaseError::Whole)?;
+
+    fn nodes(&self, role: Role) -> impl Iterator<Item = &Node> {
+        let going = |node: &&Node| self.going.iter().any(|host| host.name == node.host.name);
+        self.cluster.nodes.iter().filter(going).filter(move |node| node.host.has(role))
+    }
+
+    pub async fn back_up(&self) -> Result<(), PhaseError> {
+        etcd_data::backup_before(&self.cluster, "delete").await.map_err(PhaseError::Whole)
+    }
+
+    /// Moves the pods of one node after the other elsewhere, and takes the nodes out of the API.
+    pub async fn drain(&self) -> Result<(), PhaseError> {
+        for node in self.nodes(Role::Worker) {
+            self.drain_one(node).await.map_err(PhaseError::Whole)?;
         }
+        Ok(())
     }
-    if has(Role::Master) {
-        // No new connection goes to them before they stop.
-        load_balancer::run(&rest).await?;
+
+    async fn drain_one(&self, node: &Node) -> Result<(), Report> {
+        let kubectl = self.rest.kubectl().await?;
+        let name = &node.host.name;
+        let drain = Step::new("delete/drain", "move its pods elsewhere").always();
+        let work = async |permit| {
+            // A node that is gone cannot confirm that its pods have ended; they are not waited for.
+            let script = drain_script(name, self.drain).arg("--skip-wait-for-delete-timeout=30");
+            let command = kubectl.change(permit, "drain the node", script);
+            kubectl.run(command.timeout(self.drain + Duration::from_secs(60))).await?;
+            Ok(Outcome::Changed)
+        };
+        self.cluster.run.step(name, drain, work).await?;
+        self.stop(node, &components::named(Role::Worker)).await;
+        let delete = Step::new("delete/node", "take it out of the API").always();
+        let work = async |permit| {
+            let script = words(&["delete", "node", name, "--ignore-not-found"]);
+            kubectl.run(kubectl.change(permit, "delete the node", script)).await?;
+            Ok(Outcome::Changed)
+        };
+        self.cluster.run.step(name, delete, work).await.map(|_| ())
+    }
+
+    /// No new connection goes to masters that are about to stop.
+    pub async fn load_balancer(&self) -> Result<(), PhaseError> {
+        load_balancer::run(&self.rest).await
+    }
+
+    pub async fn stop_controllers(&self) -> Result<(), PhaseError> {
         let api = components::API_SERVER.name();
         let controllers: Vec<&str> =
             components::named(Role::Master).into_iter().filter(|name| Some(*name) != api).collect();
-        for node in going.iter().filter(|node| node.host.has(Role::Master)) {
-            stop(cluster, node, "controllers", &controllers).await.map_err(PhaseError::Whole)?;
+        for node in self.nodes(Role::Master) {
+            self.stop(node, &controllers).await;
         }
-        if rest.config.dns.kind == DnsKind::Binary {
-            dns::run(&rest).await?;
+        if self.rest.config.dns.kind == DnsKind::Binary {
+            dns::run(&self.rest).await?;
         }
+        Ok(())
     }
-    if has(Role::Etcd) && cluster.config.etcd.external.is_none() {
-        // The apiservers first learn to do without the members that go.
-        control_plane::run(&rest).await?;
-        leave_etcd(cluster, &rest, &going).await.map_err(PhaseError::Whole)?;
-    }
-    for node in &going {
-        if node.host.has(Role::Master) {
-            let units = components::API_SERVER.name();
-            stop(cluster, node, "apiserver", units.as_slice()).await.map_err(PhaseError::Whole)?;
-        }
-        rest.pki().map_err(PhaseError::Whole)?.forget(&node.host.name)?;
-    }
-    Ok(remaining)
-}
 
-async fn drain(rest: &Cluster, node: &Node, limit: Duration) -> Result<(), Report> {
-    let kubectl = rest.kubectl().await?;
-    let name = &node.host.name;
-    // A node that is gone cannot confirm that its pods have ended; they are not waited for.
-    let script = drain_script(name, limit).arg("--skip-wait-for-delete-timeout=30");
-    let work = async |permit| {
-        let command = kubectl.change(permit, "drain the node", script);
-        kubectl.run(command.timeout(limit + Duration::from_secs(60))).await?;
-        Ok(Outcome::Changed)
-    };
-    rest.run.step(name, Step::new("delete/drain", "move its pods elsewhere").always(), work).await?;
-    stop(rest, node, "worker", &components::named(Role::Worker)).await?;
-    let work = async |permit| {
-        let delete = words(&["delete", "node", name, "--ignore-not-found"]);
-        kubectl.run(kubectl.change(permit, "delete the node", delete)).await?;
-        Ok(Outcome::Changed)
-    };
-    rest.run.step(name, Step::new("delete/node", "delete the node").always(), work).await?;
-    Ok(())
-}
+    /// The apiservers first learn to do without the members that go.
+    pub async fn etcd(&self) -> Result<(), PhaseError> {
+        control_plane::run(&self.rest).await?;
+        self.leave_etcd().await.map_err(PhaseError::Whole)
+    }
 
-/// A node that cannot be reached has nothing to stop; that is said, and no error.
-async fn stop(cluster: &Cluster, node: &Node, what: &str, units: &[&str]) -> Result<(), Report> {
-    let work = async |permit| {
-        let command = Command::change(permit, "stop the services", stop_each(units));
-        let stopped = node.remote.run(command).await;
-        if let Err(error) = &stopped {
-            let text = format!("its services could not be stopped: {error}");
-            cluster.run.event(Event::warning(Some(&node.host.name), text));
+    async fn leave_etcd(&self) -> Result<(), Report> {
+        let staying = health(&self.rest.with_role(Role::Etcd)).await;
+        let first = staying.iter().find(|(_, well)| *well).map(|(node, _)| *node);
+        let first = first.ok_or_else(|| Report::new("no healthy etcd member would be left"))?;
+        let mut members = health(&self.nodes(Role::Etcd).collect::<Vec<_>>()).await;
+        // The sick ones first: without them the others are more than half the sooner.
+        members.sort_by_key(|(_, well)| *well);
+        for (node, _) in members {
+            self.leave_etcd_one(first, node).await?;
         }
-        Ok(Outcome::changed_if(stopped.is_ok()))
-    };
-    let step = Step::new(format!("delete/stop-{what}"), "stop the services").always();
-    cluster.run.step(&node.host.name, step, work).await.map(|_| ())
+        Ok(())
+    }
+
+    async fn leave_etcd_one(&self, first: &Node, node: &Node) -> Result<(), Report> {
+        let leave = Step::new("delete/etcd-member", "take it out of etcd").always();
+        let work = async |permit| {
+            let url = peer_url(&node.host);
+            let listed = etcd::members(first).await?;
+            let member = listed.iter().find(|member| member.peer_urls.contains(&url));
+            if let Some(member) = member {
+                etcd::remove(permit, first, member).await?;
+            }
+            Ok(Outcome::changed_if(member.is_some()))
+        };
+        self.cluster.run.step(&node.host.name, leave, work).await?;
+        self.stop(node, &components::named(Role::Etcd)).await;
+        let script = Script::new([include_str!("delete/forget_etcd.sh")]).set("DATA", paths::ETCD_DATA);
+        self.if_reached(node, "delete/etcd-data", "remove etcd's data", script).await;
+        Ok(())
+    }
+
+    pub async fn stop_apiservers(&self) -> Result<(), PhaseError> {
+        for node in self.nodes(Role::Master) {
+            self.stop(node, components::API_SERVER.name().as_slice()).await;
+        }
+        Ok(())
+    }
+
+    /// This machine keeps nothing of them but what is to be undone on them.
+    pub async fn forget(&self) -> Result<(), PhaseError> {
+        for host in &self.going {
+            self.rest.pki().map_err(PhaseError::Whole)?.forget(&host.name)?;
+        }
+        state::save(&self.cluster.state, &self.rest.config).map_err(PhaseError::Whole)
+    }
+
+    async fn stop(&self, node: &Node, units: &[&str]) {
+        let id = format!("delete/stop-{}", units.first().unwrap_or(&"nothing"));
+        self.if_reached(node, &id, "stop the services", stop_each(units)).await;
+    }
+
+    /// A node that cannot be reached has nothing to stop. One that does not do it goes all the same: whoever watches is
+    /// told, and what is left there is undone later.
+    async fn if_reached(&self, node: &Node, id: &str, title: &str, script: Script) {
+        if self.reached.contains(&node.host.name) {
+            let work = async |permit| {
+                node.remote.run(Command::change(permit, title, script)).await?;
+                Ok(Outcome::Changed)
+            };
+            let _ = self.cluster.run.step(&node.host.name, Step::new(id, title).always(), work).await;
+        }
+    }
 }
 
 fn stop_each(units: &[&str]) -> Script {
     Script::new([include_str!("delete/stop.sh")]).args(units.iter().copied())
-}
-
-async fn leave_etcd(cluster: &Cluster, rest: &Cluster, going: &[&Node]) -> Result<(), Report> {
-    let staying = health(&rest.with_role(Role::Etcd)).await;
-    let first = staying.iter().find(|(_, well)| *well).map(|(node, _)| *node);
-    let first = first.ok_or_else(|| Report::new("no healthy etcd member would be left"))?;
-    let members: Vec<&Node> = going.iter().copied().filter(|node| node.host.has(Role::Etcd)).collect();
-    let mut members = health(&members).await;
-    // The sick ones first: without them the others are more than half the sooner.
-    members.sort_by_key(|(_, well)| *well);
-    for (node, _) in members {
-        let url = peer_url(&node.host);
-        let listed = etcd::members(first).await?;
-        if let Some(member) = listed.iter().find(|member| member.peer_urls.contains(&url)) {
-            let work = async |permit| {
-                etcd::remove(permit, first, member).await?;
-                Ok(Outcome::Changed)
-            };
-            let step = Step::new("delete/member", "remove the etcd member").always();
-            cluster.run.step(&node.host.name, step, work).await?;
-        }
-        stop(cluster, node, "etcd", &components::named(Role::Etcd)).await?;
-        let work = async |permit| {
-            let forget = Script::new([include_str!("delete/forget_etcd.sh")]).set("DATA", paths::ETCD_DATA);
-            let removed = node.remote.run(Command::change(permit, "remove etcd's data", forget)).await;
-            Ok(Outcome::changed_if(removed.is_ok()))
-        };
-        cluster
-            .run
-            .step(&node.host.name, Step::new("delete/data", "remove etcd's data").always(), work)
-            .await?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

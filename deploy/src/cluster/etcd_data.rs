@@ -2,6 +2,7 @@
 
 use super::context::{Cluster, Node};
 use super::deploy::etcd::{ETCDCTL, LOCAL, asking, members};
+use super::deploy::on_each;
 use super::flags::peer_url;
 use super::paths;
 use crate::blocking::blocking;
@@ -185,74 +186,103 @@ fn unwritable(path: &Path, error: &io::Error) -> Report {
     Report::new(format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// Puts a snapshot in place of all members' data. The API is down meanwhile; the data that was
-/// there stays beside it.
-pub async fn restore(cluster: &Cluster, snapshot: &Path) -> Result<(), Report> {
-    if cluster.config.etcd.external.is_some() {
-        return Err(Report::new("etcd is external: its data is its owner's business"));
-    }
-    let unreadable = |error: io::Error| Report::new(format!("cannot read `{}`: {error}", snapshot.display()));
-    let (digest, _) =
-        File::open(snapshot).and_then(|mut file| Digest::of_reader(&mut file)).map_err(unreadable)?;
-    let etcds = cluster.with_role(Role::Etcd);
-    let list: Vec<String> =
-        etcds.iter().map(|node| format!("{}={}", node.host.name, peer_url(&node.host))).collect();
-    let list = list.join(",");
-
-    // Everything is checked and unpacked beside before anything is stopped.
-    on_all(&etcds, |node| {
-        let list = list.clone();
-        let token = cluster.config.etcd.token.clone();
-        Box::pin(async move {
-            let script = Script::new([include_str!("etcd_data/unpack.sh")])
-                .set("SNAPSHOT", SNAPSHOT)
-                .set("DIGEST", digest.to_string())
-                .set("DATA", paths::ETCD_DATA)
-                .arg(format!("--name={}", node.host.name))
-                .arg(format!("--initial-cluster={list}"))
-                .arg(format!("--initial-cluster-token={token}"))
-                .arg(format!("--initial-advertise-peer-urls={}", peer_url(&node.host)));
-            let work = async |permit| {
-                let (sender, pieces) = mpsc::channel(16);
-                let command = Command::change(permit, "unpack the snapshot", script);
-                let unpacking = node.remote.run(command.stream(pieces).timeout(LIMIT));
-                let (read, unpacked) = futures::join!(send(snapshot, sender), unpacking);
-                read.map_err(unreadable)?;
-                unpacked?;
-                Ok(Outcome::Unchanged)
-            };
-            let step = Step::new("etcd/unpack", "unpack the snapshot").always();
-            cluster.run.step(&node.host.name, step, work).await.map(|_| ())
-        })
-    })
-    .await?;
-
-    let first = etcds.first().ok_or_else(|| Report::new("there is no member of etcd"))?;
-    // One step on all nodes: the cluster is down until its end.
-    let work = async |permit| {
-        swap(permit, cluster, &etcds).await?;
-        Ok(Outcome::Changed)
-    };
-    let step = Step::new("etcd/restore", "put the snapshot in place").always();
-    cluster.run.step(&first.host.name, step, work).await.map(|_| ())
+/// A snapshot on its way back into etcd.
+pub struct Restoration {
+    pub cluster: Cluster,
+    snapshot: PathBuf,
+    digest: Digest,
 }
 
-/// Puts what was unpacked in place of the members' data.
-async fn swap(permit: Permit, cluster: &Cluster, etcds: &[&Node]) -> Result<(), Report> {
-    let masters = cluster.with_role(Role::Master);
-    everywhere(permit, &masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
-    everywhere(permit, etcds, "stop etcd", "systemctl stop etcd").await?;
-    let swap = Script::new([include_str!("etcd_data/swap.sh")]).set("DATA", paths::ETCD_DATA);
-    everywhere(permit, etcds, "put the snapshot in place", swap).await?;
-    for node in etcds {
-        members(node).await?;
+impl Restoration {
+    /// Reads the snapshot once: it must be the same when it is sent.
+    pub async fn new(cluster: Cluster, snapshot: &Path) -> Result<Self, Report> {
+        if cluster.config.etcd.external.is_some() {
+            return Err(Report::new("etcd is external: its data is its owner's business"));
+        }
+        let path = snapshot.to_path_buf();
+        let read = blocking(move || File::open(&path).and_then(|mut file| Digest::of_reader(&mut file)));
+        let (digest, _) = read.await.map_err(|error| unreadable(snapshot, &error))?;
+        Ok(Self { cluster, snapshot: snapshot.to_path_buf(), digest })
     }
-    let end = Script::new([include_str!("etcd_data/end.sh")]).set("DATA", paths::ETCD_DATA);
-    everywhere(permit, etcds, "end the restore", end).await?;
-    everywhere(permit, &masters, "start the apiserver", "systemctl start kube-apiserver").await?;
-    // What the others remember of the API is from another time.
-    let forget = "systemctl restart kube-controller-manager kube-scheduler";
-    everywhere(permit, &masters, "restart the controllers", forget).await
+
+    /// Checks the snapshot on every member, and unpacks it beside the data.
+    pub async fn unpack(&self) -> Result<(), PhaseError> {
+        let etcds = self.cluster.with_role(Role::Etcd);
+        let list: Vec<String> =
+            etcds.iter().map(|node| format!("{}={}", node.host.name, peer_url(&node.host))).collect();
+        let list = list.join(",");
+        on_each(&self.cluster.run, &etcds, |node| Box::pin(self.unpack_on(node, list.clone()))).await
+    }
+
+    async fn unpack_on(&self, node: &Node, list: String) -> Result<(), Report> {
+        let token = &self.cluster.config.etcd.token;
+        let script = Script::new([include_str!("etcd_data/unpack.sh")])
+            .set("SNAPSHOT", SNAPSHOT)
+            .set("DIGEST", self.digest.to_string())
+            .set("DATA", paths::ETCD_DATA)
+            .arg(format!("--name={}", node.host.name))
+            .arg(format!("--initial-cluster={list}"))
+            .arg(format!("--initial-cluster-token={token}"))
+            .arg(format!("--initial-advertise-peer-urls={}", peer_url(&node.host)));
+        let step = Step::new("restore/unpack", "unpack the snapshot").always();
+        let work = async |permit| {
+            let (sender, pieces) = mpsc::channel(16);
+            let command = Command::change(permit, "unpack the snapshot", script);
+            let unpacking = node.remote.run(command.stream(pieces).timeout(LIMIT));
+            let (read, unpacked) = futures::join!(send(&self.snapshot, sender), unpacking);
+            read.map_err(|error| unreadable(&self.snapshot, &error))?;
+            unpacked?;
+            Ok(Outcome::Changed)
+        };
+        self.cluster.run.step(&node.host.name, step, work).await.map(|_| ())
+    }
+
+    /// Puts it in place of all members' data. The API is down meanwhile; the data that was there stays beside it.
+    pub async fn put_in_place(&self) -> Result<(), PhaseError> {
+        // The cluster is down until the end: nobody stops this in between.
+        let _busy = self.cluster.run.stop().busy();
+        let masters = self.cluster.with_role(Role::Master);
+        let etcds = self.cluster.with_role(Role::Etcd);
+        self.everywhere(&masters, "stop the apiserver", "systemctl stop kube-apiserver").await?;
+        self.everywhere(&etcds, "stop etcd", "systemctl stop etcd").await?;
+        let swap = Script::new([include_str!("etcd_data/swap.sh")]).set("DATA", paths::ETCD_DATA);
+        self.everywhere(&etcds, "put the snapshot in place", swap).await?;
+        for node in &etcds {
+            members(node).await.map_err(PhaseError::Whole)?;
+        }
+        let end = Script::new([include_str!("etcd_data/end.sh")]).set("DATA", paths::ETCD_DATA);
+        self.everywhere(&etcds, "end the restore", end).await?;
+        self.everywhere(&masters, "start the apiserver", "systemctl start kube-apiserver").await?;
+        // What the others remember of the API is from another time.
+        let forget = "systemctl restart kube-controller-manager kube-scheduler";
+        self.everywhere(&masters, "restart the controllers", forget).await
+    }
+
+    async fn everywhere(
+        &self,
+        nodes: &[&Node],
+        title: &'static str,
+        script: impl Into<Script>,
+    ) -> Result<(), PhaseError> {
+        let script = script.into();
+        on_each(&self.cluster.run, nodes, |node| {
+            let script = script.clone();
+            let step = Step::new(format!("restore/{}", title.replace(' ', "-")), title).always();
+            Box::pin(async move {
+                let work = async |permit| {
+                    node.remote.run(Command::change(permit, title, script)).await?;
+                    Ok(Outcome::Changed)
+                };
+                let step = step.when_stopped(WhenStopped::Done);
+                self.cluster.run.step(&node.host.name, step, work).await.map(|_| ())
+            })
+        })
+        .await
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Report {
+    Report::new(format!("cannot read `{}`: {error}", path.display()))
 }
 
 /// A file in pieces, as far as somebody takes them.
@@ -269,24 +299,4 @@ async fn send(path: &Path, pieces: mpsc::Sender<Bytes>) -> io::Result<()> {
         }
     })
     .await
-}
-
-async fn everywhere(
-    permit: Permit,
-    nodes: &[&Node],
-    title: &str,
-    script: impl Into<Script>,
-) -> Result<(), Report> {
-    let script = script.into();
-    let jobs = nodes.iter().map(|node| node.remote.run(Command::change(permit, title, script.clone())));
-    futures::future::try_join_all(jobs.collect::<Vec<_>>()).await?;
-    Ok(())
-}
-
-async fn on_all<'a>(
-    nodes: &[&'a Node],
-    work: impl Fn(&'a Node) -> super::deploy::Work<'a>,
-) -> Result<(), Report> {
-    let jobs: Vec<super::deploy::Work<'a>> = nodes.iter().map(|node| work(node)).collect();
-    futures::future::try_join_all(jobs).await.map(|_| ())
 }

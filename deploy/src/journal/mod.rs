@@ -121,7 +121,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it stands for a hook around a cleanup, which has nothing to undo.
+    /// Whether it is that of a hook around a cleanup, which has nothing to undo.
     pub(crate) fn is_hook(&self) -> bool {
         [Schedule::Precleanup, Schedule::Postcleanup].iter().any(|schedule| self.phase == schedule.as_str())
     }

@@ -3,14 +3,15 @@
 use super::survey::{facts_of, on_this_machine};
 use super::whole::whole;
 use super::{Access, connect};
-use crate::cleanup::{self, CleanupHooks, Incomplete, Options, Reached};
+use crate::cleanup::phases::{self as cleanup_phases, HasCleaning};
+use crate::cleanup::{Cleaning, Incomplete, Options};
 use crate::config::{self, Config};
 use crate::events::{Event, Operation, Sink};
 use crate::facts::Look;
-use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::limits::Limits;
-use crate::phases::Failure;
+use crate::phases::{Applies, Context, Failure, OnFailure, Phase, PhaseError, Selection, run_list};
+use crate::plan::Plan;
 use crate::remote::Host;
 use crate::run::Run;
 use crate::state::{self, Folder, State as _};
@@ -18,7 +19,8 @@ use crate::stop::Stop;
 use eggo_errors::{Count, Exit, Report};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 pub struct CleanupRequest {
     pub config: Arc<Config>,
@@ -26,6 +28,7 @@ pub struct CleanupRequest {
     /// The cluster's folder on this machine.
     pub state: PathBuf,
     pub options: Options,
+    pub selection: Selection,
     pub afterwards: Afterwards,
     pub events: Arc<dyn Sink>,
     pub stop: Stop,
@@ -64,28 +67,32 @@ pub enum Fate {
     Purged(Option<PathBuf>),
 }
 
-/// Undoes what the journal says was done. The folder goes only when no node can have anything left.
+/// A cleanup. The folder goes only when no node can have anything left.
+pub fn phases() -> Vec<Phase<Leaving>> {
+    vec![
+        cleanup_phases::precleanup(),
+        cleanup_phases::undo(),
+        cleanup_phases::postcleanup(),
+        Phase {
+            name: "state",
+            title: "Put the cluster's keys away",
+            help: "when nothing is left on any node, move the cluster's folder on this machine aside",
+            applies: Applies::ALWAYS,
+            needs: &["undo"],
+            run: |context| Box::pin(async { context.put_away().await.map_err(PhaseError::Whole) }),
+            on_failure: OnFailure::Stop,
+        },
+    ]
+}
+
+/// Undoes what the journal says was done.
 pub async fn cleanup(request: CleanupRequest) -> Result<CleanedUp, Report> {
-    whole(Operation::Cleanup, request, run).await
+    whole(Operation::Cleanup, request, carry_out).await
 }
 
-async fn run(request: CleanupRequest) -> Result<CleanedUp, Report> {
-    let (access, events) = (request.access.clone(), request.events.clone());
-    let connect = async |hosts: Vec<config::Host>| {
-        let (reached, failures) = connect(&hosts, &access, &events).await;
-        let reached = reached.into_iter().map(|(host, remote)| (host.name, remote));
-        (reached.collect(), failures)
-    };
-    clean(request, connect).await
-}
-
-/// `connect` gives the hosts that were reached, and why the others were not.
-async fn clean(
-    request: CleanupRequest,
-    connect: impl AsyncFn(Vec<config::Host>) -> (Reached, Vec<Failure>),
-) -> Result<CleanedUp, Report> {
-    let CleanupRequest { config, access, state, mut options, afterwards, events, stop } = request;
-    let folder = Folder::new(&state);
+async fn carry_out(request: CleanupRequest) -> Result<CleanedUp, Report> {
+    let CleanupRequest { config, access, state, mut options, selection, afterwards, events, stop } = request;
+    selection.check(&phases())?;
     if !state.exists() {
         return Ok(CleanedUp { undone: 0, folder: Fate::Absent });
     }
@@ -95,58 +102,120 @@ async fn clean(
     let journal = Journal::open(&state)?;
     let hosts = hosts(&config, &state, &*events);
     let touched: BTreeSet<String> = journal.entries().into_iter().map(|entry| entry.node).collect();
-    let named = hosts.all.iter().filter(|host| touched.contains(&host.name)).cloned().collect();
-    let (reached, failures) = connect(named).await;
+    let named: Vec<_> = hosts.all.iter().filter(|host| touched.contains(&host.name)).cloned().collect();
+    let (reached, failures) = connect(&named, &access, &events).await;
     for failure in &failures {
         events.event(Event::warning(Some(&failure.node), failure.report.message.clone()));
     }
     options.this_machine = on_this_machine(&config);
     let run = Run::new(journal, events.clone()).stopped_by(stop).limited(access.limits().clone());
-    let hooks = Hooks { config: &config, run: &run, operator: "cleanup" };
-    let hooks = CleanupHooks { hooks, state: &state, skip: options.skip_hooks };
-    let failures = hooks.before(&reached).await?;
-    let mut cleaned = cleanup::cleanup(&run, &reached, &options).await?;
-    cleaned.failures.extend(failures);
-    cleaned.failures.extend(hooks.after(&reached).await?);
-    cleaned.report()?;
+    let run = Arc::new(run);
+    let cleaning = Cleaning {
+        config,
+        run,
+        state,
+        reached: reached.into_iter().map(|(host, remote)| (host.name, remote)).collect(),
+        options,
+        operator: "cleanup",
+        hooks_follow: selection.wants("postcleanup"),
+        undone: AtomicUsize::new(0),
+    };
+    let leaving = Leaving { cleaning, access, events, hosts, afterwards, fate: OnceLock::new() };
+    run_list(&phases(), &selection, &leaving).await?;
+    let undone = leaving.cleaning.undone.load(Ordering::Relaxed);
+    Ok(CleanedUp { undone, folder: leaving.fate.into_inner().unwrap_or(Fate::Kept) })
+}
 
-    let undone = cleaned.undone;
-    let journal = run.into_journal();
-    let known = journal.changed();
-    let doubtful = match undone {
-        // Nobody but the nodes themselves can say now that nothing is left.
-        0 => hosts.all,
-        _ => hosts.of_the_cluster.into_iter().filter(|host| !known.contains(&host.name)).collect(),
-    };
-    let gone = bear_no_mark(&config, &state, doubtful, &connect, access.limits()).await?;
-    if !gone.is_empty() && !options.forget_gone {
-        return Err(not_seen(&gone, &state));
-    }
-    for failure in &gone {
-        events.event(Event::warning(
-            Some(&failure.node),
-            "not reached: nobody knows what it has of the cluster",
-        ));
-    }
-    let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
-    let fate = match afterwards {
-        Afterwards::Keep => Fate::Kept,
-        Afterwards::MoveAside => Fate::MovedAside(folder.move_aside().map_err(failed)?),
-        Afterwards::Purge => Fate::Purged(folder.purge().map_err(failed)?),
-    };
-    match &fate {
-        Fate::MovedAside(aside) => {
-            let text = format!("the cluster's keys and backups are now in `{}`", aside.display());
-            events.event(Event::note(None, text));
+/// What the phases of a cleanup work on.
+pub struct Leaving {
+    cleaning: Cleaning,
+    access: Access,
+    events: Arc<dyn Sink>,
+    hosts: Hosts,
+    afterwards: Afterwards,
+    fate: OnceLock<Fate>,
+}
+
+impl Leaving {
+    async fn put_away(&self) -> Result<(), Report> {
+        let Cleaning { run, state, options, undone, .. } = &self.cleaning;
+        if !run.journal().entries().is_empty() {
+            // Some of it could not be undone, which has been said.
+            return Ok(());
         }
-        Fate::Purged(Some(left)) => {
-            events.event(Event::note(None, format!("backups of etcd are kept in `{}`", left.display())));
+        let known = run.journal().changed();
+        let doubtful = match undone.load(Ordering::Relaxed) {
+            // Nobody but the nodes themselves can say now that nothing is left.
+            0 => self.hosts.all.clone(),
+            _ => {
+                self.hosts.of_the_cluster.iter().filter(|host| !known.contains(&host.name)).cloned().collect()
+            }
+        };
+        let gone = self.bear_no_mark(doubtful).await?;
+        if !gone.is_empty() && !options.forget_gone {
+            return Err(not_seen(&gone, state));
         }
-        _ => {}
+        for failure in &gone {
+            let text = "not reached: nobody knows what it has of the cluster";
+            self.events.event(Event::warning(Some(&failure.node), text));
+        }
+        let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
+        let folder = Folder::new(state);
+        let fate = match self.afterwards {
+            Afterwards::Keep => Fate::Kept,
+            Afterwards::MoveAside => Fate::MovedAside(folder.move_aside().map_err(failed)?),
+            Afterwards::Purge => Fate::Purged(folder.purge().map_err(failed)?),
+        };
+        match &fate {
+            Fate::MovedAside(aside) => {
+                let text = format!("the cluster's keys and backups are now in `{}`", aside.display());
+                self.events.event(Event::note(None, text));
+            }
+            Fate::Purged(Some(left)) => {
+                let text = format!("backups of etcd are kept in `{}`", left.display());
+                self.events.event(Event::note(None, text));
+            }
+            _ => {}
+        }
+        self.fate.get_or_init(|| fate);
+        Ok(())
     }
-    // Only now: the lock goes with it.
-    drop(journal);
-    Ok(CleanedUp { undone, folder: fate })
+
+    /// Those that cannot say. An error if any bears the mark of this cluster.
+    async fn bear_no_mark(&self, hosts: Vec<config::Host>) -> Result<Vec<Failure>, Report> {
+        if hosts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (reached, mut gone) = connect(&hosts, &self.access, &self.events).await;
+        gone.extend(
+            refuse_marked(&self.cleaning.config, &self.cleaning.state, reached, self.access.limits()).await?,
+        );
+        Ok(gone)
+    }
+}
+
+impl HasCleaning for Leaving {
+    fn cleaning(&self) -> &Cleaning {
+        &self.cleaning
+    }
+}
+
+impl Context for Leaving {
+    fn run(&self) -> &Run {
+        &self.cleaning.run
+    }
+
+    fn config(&self) -> &Config {
+        &self.cleaning.config
+    }
+
+    fn hosts(&self) -> &[config::Host] {
+        &self.hosts.all
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        None
+    }
 }
 
 /// Whether anything in the folder is of a cluster. Refuses a journal that contradicts what is beside it, before that
@@ -181,26 +250,6 @@ fn hosts(config: &Config, state: &Path, events: &dyn Sink) -> Hosts {
     let names: BTreeSet<&String> = config.hosts.iter().map(|host| &host.name).collect();
     all.extend(of_the_cluster.iter().filter(|host| !names.contains(&host.name)).cloned());
     Hosts { all, of_the_cluster }
-}
-
-/// Those that cannot say. An error if any bears the mark of this cluster.
-async fn bear_no_mark(
-    config: &Config,
-    state: &Path,
-    hosts: Vec<config::Host>,
-    connect: impl AsyncFn(Vec<config::Host>) -> (Reached, Vec<Failure>),
-    limits: &Limits,
-) -> Result<Vec<Failure>, Report> {
-    if hosts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let (mut reached, mut gone) = connect(hosts.clone()).await;
-    let reached = hosts.into_iter().filter_map(|host| {
-        let remote = reached.remove(&host.name)?;
-        Some((host, remote))
-    });
-    gone.extend(refuse_marked(config, state, reached.collect(), limits).await?);
-    Ok(gone)
 }
 
 /// An error if any of these nodes bears the mark of this cluster; else those that could not say.

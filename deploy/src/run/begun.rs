@@ -28,7 +28,7 @@ impl Run {
 }
 
 /// A phase that has begun.
-pub(crate) struct BegunPhase<'a> {
+struct BegunPhase<'a> {
     run: &'a Run,
     phase: String,
     title: String,

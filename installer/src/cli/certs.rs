@@ -1,7 +1,7 @@
 //! `eggo-install certs`
 
 use super::access::confirm;
-use super::install::ConsentArgs;
+use super::install::{ConsentArgs, SelectionArgs, phases_help};
 use super::life::{LifeArgs, done};
 use super::{Format, Global, output, runtime, stop};
 use clap::Subcommand;
@@ -27,6 +27,7 @@ enum Command {
     },
     /// Make new certificates and restart what uses them, one node after the other; approve those that
     /// kubelets ask for
+    #[command(after_long_help = phases_help(&operation::renew_phases()))]
     Renew {
         #[command(flatten)]
         life: LifeArgs,
@@ -34,6 +35,9 @@ enum Command {
         /// Only this node, by name or address; may be repeated [default: all]
         #[arg(long = "node", value_name = "NODE")]
         nodes: Vec<String>,
+
+        #[command(flatten)]
+        selection: SelectionArgs,
 
         #[command(flatten)]
         consent: ConsentArgs,
@@ -50,13 +54,14 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             }
             expired(&lines).map_or(Ok(()), Err)
         }
-        Command::Renew { life, nodes, consent } => {
+        Command::Renew { life, nodes, selection, consent } => {
+            let selection = selection.checked(&operation::renew_phases())?;
             let request = life.operation(global)?;
             let names = request.named(&nodes)?;
             let whose = if names.is_empty() { "all nodes".to_string() } else { names.join(", ") };
             let question = format!("renew the certificates of {whose}, and restart what uses them? [y/N] ");
             confirm(consent.yes, "this restarts services", &question)?;
-            stop::carry_out(&request.stop.clone(), operation::renew(request, &nodes))?;
+            stop::carry_out(&request.stop.clone(), operation::renew(request, &nodes, &selection))?;
             done("certificates renewed", global)
         }
     }

@@ -2,6 +2,7 @@
 
 use super::access::{AccessArgs, confirm};
 use super::input::ConfigArgs;
+use super::install::{SelectionArgs, long_help};
 use super::state::StateArgs;
 use super::{Format, Global, output, stop, view};
 use eggo_deploy::cleanup::Options;
@@ -9,6 +10,8 @@ use eggo_deploy::operation::{self, Afterwards, CleanupRequest, Fate};
 use eggo_deploy::stop::Stop;
 use eggo_terminal::{Count, Report};
 use std::sync::Arc;
+
+const EXAMPLE: &str = "Example:\n  eggo-install cleanup -f deploy.yaml --yes";
 
 /// Take a cluster off its nodes: undoes exactly what the journal says was done.
 ///
@@ -18,7 +21,7 @@ use std::sync::Arc;
 /// The cluster's keys on this machine are not deleted: when nothing is left on any node, its state is
 /// moved to `CLUSTER.removed-DATE` beside it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  eggo-install cleanup -f deploy.yaml --yes")]
+#[command(after_help = EXAMPLE, after_long_help = long_help(EXAMPLE, &operation::cleanup_phases()))]
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
@@ -51,10 +54,14 @@ pub struct Args {
     purge: bool,
 
     #[command(flatten)]
+    selection: SelectionArgs,
+
+    #[command(flatten)]
     access: AccessArgs,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let selection = args.selection.without_hooks(args.skip_hooks).checked(&operation::cleanup_phases())?;
     let config = args.config.load()?.config;
     let state = args.state.of(&config);
     if state.exists() {
@@ -72,12 +79,8 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
         config: Arc::new(config),
         access,
         state: state.clone(),
-        options: Options {
-            images: args.images,
-            forget_gone: args.forget_gone,
-            skip_hooks: args.skip_hooks,
-            ..Options::default()
-        },
+        options: Options { images: args.images, forget_gone: args.forget_gone, ..Options::default() },
+        selection,
         afterwards: match (args.keep_state, args.purge) {
             (true, _) => Afterwards::Keep,
             (_, true) => Afterwards::Purge,

@@ -1,19 +1,21 @@
 //! `eggo-install delete`
 
 use super::access::confirm;
+use super::install::{SelectionArgs, long_help};
 use super::life::{LifeArgs, done};
 use super::{Global, stop};
-use eggo_deploy::cluster::delete::Options;
-use eggo_deploy::operation;
+use eggo_deploy::operation::{self, DeleteOptions};
 use eggo_terminal::Report;
 use std::time::Duration;
+
+const EXAMPLE: &str = "Example:\n  eggo-install delete worker3 -f deploy.yaml";
 
 /// Take nodes out of the cluster: checked first, drained, then cleaned up.
 ///
 /// Refused if etcd would lose its quorum, the last master would go, or a node cannot be reached.
 /// deploy.yaml must still name the nodes; take them out of it afterwards.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  eggo-install delete worker3 -f deploy.yaml")]
+#[command(after_help = EXAMPLE, after_long_help = long_help(EXAMPLE, &operation::delete_phases()))]
 pub struct Args {
     /// The nodes to take out, by name or address
     #[arg(required = true, value_name = "NODE")]
@@ -24,7 +26,7 @@ pub struct Args {
     yes: bool,
 
     /// How many seconds pods may take to leave
-    #[arg(long, value_name = "SECONDS", default_value_t = Options::default().drain.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = DeleteOptions::default().drain.as_secs())]
     drain_timeout: u64,
 
     /// Forget nodes that cannot be reached: they will not come back
@@ -36,19 +38,20 @@ pub struct Args {
     skip_hooks: bool,
 
     #[command(flatten)]
+    selection: SelectionArgs,
+
+    #[command(flatten)]
     life: LifeArgs,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<(), Report> {
+    let selection = args.selection.without_hooks(args.skip_hooks).checked(&operation::delete_phases())?;
     let request = args.life.operation(global)?;
     let names = request.named(&args.nodes)?;
     let question = format!("take {} out of the cluster? [y/N] ", names.join(", "));
     confirm(args.yes, "this takes nodes out", &question)?;
-    let options = Options {
-        drain: Duration::from_secs(args.drain_timeout),
-        forget_gone: args.forget_gone,
-        skip_hooks: args.skip_hooks,
-    };
+    let drain = Duration::from_secs(args.drain_timeout);
+    let options = DeleteOptions { drain, forget_gone: args.forget_gone, selection };
     stop::carry_out(&request.stop.clone(), operation::delete(request, &names, options))?;
     done(&format!("take {} out of deploy.yaml too", names.join(", ")), global)
 }

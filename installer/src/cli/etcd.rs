@@ -1,6 +1,7 @@
 //! `eggo-install etcd`
 
 use super::access::confirm;
+use super::install::{SelectionArgs, phases_help};
 use super::life::{LifeArgs, done};
 use super::{Format, Global, output, stop};
 use clap::Subcommand;
@@ -26,6 +27,7 @@ enum Command {
         life: LifeArgs,
     },
     /// Put a snapshot in place of all members' data; the API is down meanwhile
+    #[command(after_long_help = phases_help(&operation::restore_phases()))]
     Restore {
         /// A snapshot that `etcd backup` or etcdctl made
         snapshot: PathBuf,
@@ -33,6 +35,9 @@ enum Command {
         /// Do not ask; needed where there is no terminal
         #[arg(short, long)]
         yes: bool,
+
+        #[command(flatten)]
+        selection: SelectionArgs,
 
         #[command(flatten)]
         life: LifeArgs,
@@ -54,12 +59,13 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
                 }
             }
         }
-        Command::Restore { snapshot, yes: sure, life } => {
+        Command::Restore { snapshot, yes: sure, selection, life } => {
+            let selection = selection.checked(&operation::restore_phases())?;
             let request = life.operation(global)?;
             request.is_installed()?;
             let question = "replace the data of all etcd members? [y/N] ";
             confirm(sure, "a restore replaces all data", question)?;
-            stop::carry_out(&request.stop.clone(), operation::restore(request, &snapshot))?;
+            stop::carry_out(&request.stop.clone(), operation::restore(request, &snapshot, &selection))?;
             done("etcd has the snapshot's data", global)
         }
     }

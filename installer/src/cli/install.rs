@@ -49,6 +49,14 @@ pub struct SelectionArgs {
 }
 
 impl SelectionArgs {
+    /// The phases around a cleanup, which have a flag of their own.
+    pub fn without_hooks(mut self, asked: bool) -> Self {
+        if asked {
+            self.skip.extend(["precleanup", "postcleanup"].map(String::from));
+        }
+        self
+    }
+
     pub fn checked<C>(self, phases: &[Phase<C>]) -> Result<Selection, Report> {
         let (skip, only) = (self.skip.into_iter().collect(), self.only.into_iter().collect());
         let selection = Selection { skip, only };

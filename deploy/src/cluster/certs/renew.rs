@@ -1,7 +1,9 @@
 //! New certificates, also where all have expired.
 
 use crate::cluster::context::{Cluster, Node};
-use crate::cluster::deploy::{certificates, control_plane, dns, etcd, on_each, ready, serving, workers};
+use crate::cluster::deploy::{
+    certificates, control_plane, dns, etcd, failed_on, on_each, ready, serving, workers,
+};
 use crate::cluster::etcd_data;
 use crate::config::DnsKind;
 use crate::events::Event;
@@ -11,105 +13,152 @@ use eggo_bundles::Role;
 use eggo_errors::Report;
 use jiff::Timestamp;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// How long nodes may take to be Ready again.
 const READY: Duration = Duration::from_secs(180);
 
-/// New leaves for every node, or for those in `only`: members of etcd, masters and workers, one after the other, each
-/// working again before the next. Where everything has expired, all members of etcd get theirs first, for none of them
-/// works alone. A node that cannot be reached is left out and named at the end.
-pub async fn renew(cluster: &Cluster, only: &[String]) -> Result<(), PhaseError> {
-    let wanted: Vec<&Node> =
-        cluster.nodes.iter().filter(|node| only.is_empty() || only.contains(&node.host.name)).collect();
-    let mut failures = unreachable(cluster, &wanted).await?;
-    let with_role = |role| {
-        let nodes = wanted.iter().copied().filter(move |node| node.host.has(role));
-        nodes.filter(|node| !cluster.run.has_failed(&node.host.name)).collect::<Vec<_>>()
-    };
-    let rows = wanted.iter().filter(|node| !cluster.run.has_failed(&node.host.name));
-    let members = members(cluster).await;
-    let answers = members.is_empty() || etcd::any_answers(&members).await;
-    let make = || -> Result<(), Report> {
-        for node in rows {
+/// A renewal under way: members of etcd, masters and workers, one after the other, each working again before the next.
+/// Where everything has expired, all members of etcd get new certificates first, for none of them works alone.
+pub struct Renewal {
+    pub cluster: Cluster,
+    /// The names of the nodes whose certificates are renewed.
+    names: Vec<String>,
+    /// Whether etcd answered before any of its members got another certificate.
+    answers: OnceCell<bool>,
+}
+
+impl Renewal {
+    /// Of all nodes where `names` is empty.
+    pub fn new(cluster: Cluster, names: Vec<String>) -> Self {
+        Self { cluster, names, answers: OnceCell::new() }
+    }
+
+    /// Those that do not answer over SSH are left alone, and named at the end.
+    pub async fn look(&self) -> Result<(), PhaseError> {
+        let nodes = self.wanted();
+        let asked = on_each(&self.cluster.run, &nodes, |node| {
+            Box::pin(async { node.facts(&self.cluster.config).await.map(|_| ()) })
+        });
+        match asked.await {
+            // Nothing is left to do.
+            Err(PhaseError::Nodes(failures)) if failures.len() == nodes.len() => {
+                Err(PhaseError::Whole(PhaseError::Nodes(failures).report("Look at the nodes")))
+            }
+            other => other,
+        }
+    }
+
+    fn wanted(&self) -> Vec<&Node> {
+        let wanted = |node: &&Node| self.names.is_empty() || self.names.contains(&node.host.name);
+        self.cluster.nodes.iter().filter(wanted).collect()
+    }
+
+    fn standing(&self, role: Role) -> impl Iterator<Item = &Node> {
+        let nodes = self.wanted().into_iter().filter(move |node| node.host.has(role));
+        nodes.filter(|node| !self.cluster.run.has_failed(&node.host.name))
+    }
+
+    /// The members of our own etcd that have data and can be reached.
+    async fn members(&self) -> Vec<&Node> {
+        let cluster = &self.cluster;
+        let mut members = Vec::new();
+        if cluster.config.etcd.external.is_none() {
+            for node in cluster.with_role(Role::Etcd) {
+                if node.facts(&cluster.config).await.is_ok_and(|facts| facts.etcd_data) {
+                    members.push(node);
+                }
+            }
+        }
+        members
+    }
+
+    async fn answers(&self) -> bool {
+        let asked = self.answers.get_or_init(|| async {
+            let members = self.members().await;
+            members.is_empty() || etcd::any_answers(&members).await
+        });
+        *asked.await
+    }
+
+    /// A snapshot of etcd; where it does not answer, its data as it is on the disks of its members.
+    pub async fn back_up(&self) -> Result<(), PhaseError> {
+        let cluster = &self.cluster;
+        if self.answers().await {
+            return etcd_data::backup_before(cluster, "renew").await.map_err(PhaseError::Whole);
+        }
+        self.note("etcd does not answer: its data is copied from the disks of its members");
+        let copies = etcd_data::copy(cluster, &self.members().await, "renew").await;
+        for backup in copies.map_err(PhaseError::Whole)? {
+            self.note(format!("copy of etcd's data: {}", backup.path.display()));
+        }
+        Ok(())
+    }
+
+    /// On this machine.
+    pub async fn make(&self) -> Result<(), PhaseError> {
+        let cluster = &self.cluster;
+        let make = |node: &Node| -> Result<(), Report> {
             for row in cluster.rows(&node.host) {
                 cluster.pki()?.leaf(Some(&node.host.name), &row, Reuse::Never, Timestamp::now())?;
             }
+            Ok(())
+        };
+        for node in self.wanted().into_iter().filter(|node| !cluster.run.has_failed(&node.host.name)) {
+            make(node).map_err(PhaseError::Whole)?;
         }
         Ok(())
-    };
-    if answers {
-        etcd_data::backup_before(cluster, "renew").await.map_err(PhaseError::Whole)?;
-        make().map_err(PhaseError::Whole)?;
-    } else {
-        note(cluster, "etcd does not answer: its data is copied from the disks of its members");
-        let copies = etcd_data::copy(cluster, &members, "renew").await.map_err(PhaseError::Whole)?;
-        for backup in copies {
-            note(cluster, format!("copy of etcd's data: {}", backup.path.display()));
-        }
-        make().map_err(PhaseError::Whole)?;
-        note(cluster, "all members of etcd get new certificates at once: none of them works alone");
-        etcd::give_certificates(cluster, &members).await?;
     }
-    let one = |node: &Node, report| {
-        cluster.run.mark_failed(&node.host.name);
-        PhaseError::Nodes(vec![Failure { node: node.host.name.clone(), report }])
-    };
-    if cluster.config.etcd.external.is_none() {
-        for node in sick_first(with_role(Role::Etcd)).await {
-            etcd::again(cluster, node).await.map_err(|report| one(node, report))?;
-        }
-    }
-    for node in with_role(Role::Master) {
-        renew_master(cluster, node).await.map_err(|report| one(node, report))?;
-    }
-    certificates::renew_admin(cluster).await.map_err(PhaseError::Whole)?;
-    let workers = with_role(Role::Worker);
-    for node in &workers {
-        cluster.run.stop().check().map_err(PhaseError::Whole)?;
-        if let Err(report) = workers::renew(cluster, node).await {
-            cluster.run.mark_failed(&node.host.name);
-            failures.push(Failure { node: node.host.name.clone(), report });
-        }
-    }
-    if cluster.config.kubelet_serving {
-        serving::approve_all(cluster, serving::LIMIT).await.map_err(PhaseError::Whole)?;
-    }
-    let names: Vec<&str> = with_role(Role::Worker).iter().map(|node| node.host.name.as_str()).collect();
-    match ready::wait(cluster, &names, READY).await {
-        Err(PhaseError::Nodes(late)) => failures.extend(late),
-        other => other?,
-    }
-    if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
-}
 
-fn note(cluster: &Cluster, text: impl Into<String>) {
-    cluster.run.event(Event::note(None, text));
-}
-
-/// Those that do not answer over SSH: they are left alone.
-async fn unreachable(cluster: &Cluster, nodes: &[&Node]) -> Result<Vec<Failure>, PhaseError> {
-    let asked = on_each(&cluster.run, nodes, |node| {
-        Box::pin(async { node.facts(&cluster.config).await.map(|_| ()) })
-    });
-    match asked.await {
-        Ok(()) => Ok(Vec::new()),
-        // Nothing is left to do.
-        Err(PhaseError::Nodes(failures)) if failures.len() < nodes.len() => Ok(failures),
-        Err(error) => Err(error),
+    pub async fn etcd(&self) -> Result<(), PhaseError> {
+        let cluster = &self.cluster;
+        if !self.answers().await {
+            self.note("all members of etcd get new certificates at once: none of them works alone");
+            etcd::give_certificates(cluster, &self.members().await).await?;
+        }
+        for node in sick_first(self.standing(Role::Etcd).collect()).await {
+            let again = etcd::again(cluster, node).await;
+            again.map_err(|report| failed_on(&cluster.run, &node.host.name, report))?;
+        }
+        Ok(())
     }
-}
 
-/// The members of our own etcd that have data and can be reached.
-async fn members(cluster: &Cluster) -> Vec<&Node> {
-    let mut members = Vec::new();
-    if cluster.config.etcd.external.is_none() {
-        for node in cluster.with_role(Role::Etcd) {
-            if node.facts(&cluster.config).await.is_ok_and(|facts| facts.etcd_data) {
-                members.push(node);
+    pub async fn masters(&self) -> Result<(), PhaseError> {
+        let cluster = &self.cluster;
+        for node in self.standing(Role::Master) {
+            let renewed = renew_master(cluster, node).await;
+            renewed.map_err(|report| failed_on(&cluster.run, &node.host.name, report))?;
+        }
+        certificates::renew_admin(cluster).await.map_err(PhaseError::Whole)
+    }
+
+    /// One that fails does not keep the others from theirs.
+    pub async fn workers(&self) -> Result<(), PhaseError> {
+        let cluster = &self.cluster;
+        let mut failures = Vec::new();
+        for node in self.standing(Role::Worker) {
+            cluster.run.stop().check().map_err(PhaseError::Whole)?;
+            if let Err(report) = workers::renew(cluster, node).await {
+                failures.push(Failure { node: node.host.name.clone(), report });
             }
         }
+        cluster.run.leave_out(&failures);
+        if failures.is_empty() { Ok(()) } else { Err(PhaseError::Nodes(failures)) }
     }
-    members
+
+    /// What the kubelets ask for.
+    pub async fn approve(&self) -> Result<(), PhaseError> {
+        serving::approve_all(&self.cluster, serving::LIMIT).await.map_err(PhaseError::Whole)
+    }
+
+    pub async fn ready(&self) -> Result<(), PhaseError> {
+        let names: Vec<&str> = self.standing(Role::Worker).map(|node| node.host.name.as_str()).collect();
+        ready::wait(&self.cluster, &names, READY).await
+    }
+
+    fn note(&self, text: impl Into<String>) {
+        self.cluster.run.event(Event::note(None, text));
+    }
 }
 
 /// The members that do not work come first: with them there are more than half while another one restarts.
@@ -137,6 +186,7 @@ mod tests {
     use crate::cluster::context::Bare;
     use crate::events::Silent;
     use crate::journal::Journal;
+    use crate::phases::{Selection, run_list};
     use crate::remote::fake::Fake;
     use crate::run::Run;
     use crate::state::{Folder, Name, State as _};
@@ -178,6 +228,11 @@ mod tests {
         (Cluster::new(config, nodes, run, Arc::new(Bare), state.to_path_buf()), fakes)
     }
 
+    async fn renew(cluster: Cluster) -> Result<(), Report> {
+        let renewal = Renewal::new(cluster, Vec::new());
+        run_list(&crate::operation::renew_phases(), &Selection::default(), &renewal).await
+    }
+
     fn backups(state: &std::path::Path) -> Vec<Vec<u8>> {
         let state = Folder::new(state);
         let names = state.list().unwrap().into_iter().filter(|name| matches!(name, Name::Backup(_)));
@@ -195,8 +250,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let (cluster, fakes) = cluster(folder.path(), names, &[]);
             // The masters lack an apiserver: etcd was there before.
-            let PhaseError::Nodes(failures) = renew(&cluster, &[]).await.unwrap_err() else { panic!() };
-            assert!(failures[0].report.message.contains("kube-apiserver"), "{failures:?}");
+            let report = renew(cluster).await.unwrap_err();
+            assert!(report.notes[0].contains("kube-apiserver"), "{report}");
             for fake in &fakes {
                 let story = fake.story();
                 assert_eq!(place(&story, "take a snapshot of etcd"), None);
@@ -216,7 +271,7 @@ mod tests {
         let (cluster, fakes) = cluster(folder.path(), &["a", "b", "c"], &["a", "b"]);
         let members = sick_first(cluster.nodes.iter().collect()).await;
         assert_eq!(members.iter().map(|node| node.host.name.as_str()).collect::<Vec<_>>(), ["c", "a", "b"]);
-        renew(&cluster, &[]).await.unwrap_err();
+        renew(cluster).await.unwrap_err();
         for fake in &fakes {
             assert_eq!(place(&fake.story(), "copy the data of etcd"), None);
         }
@@ -232,8 +287,19 @@ mod tests {
         nodes[2] = Node::new(nodes[2].host.clone(), gone.clone());
         let cluster =
             Cluster::new(cluster.view.config, nodes, cluster.run, cluster.shelf, cluster.view.state);
-        let nodes: Vec<&Node> = cluster.nodes.iter().collect();
-        assert_eq!(unreachable(&cluster, &nodes).await.unwrap()[0].node, "c");
-        assert!(unreachable(&cluster, &nodes[2..]).await.is_ok(), "it has failed already");
+        let renewal = Renewal::new(cluster, Vec::new());
+        let PhaseError::Nodes(failures) = renewal.look().await.unwrap_err() else { panic!() };
+        assert_eq!(failures.iter().map(|failure| failure.node.as_str()).collect::<Vec<_>>(), ["c"]);
+        let standing: Vec<&str> = renewal.standing(Role::Etcd).map(|node| node.host.name.as_str()).collect();
+        assert_eq!(standing, ["a", "b"]);
+
+        let (cluster, _) = self::cluster(folder.path(), &["a"], &[]);
+        let alone = vec![Node::new(cluster.nodes[0].host.clone(), gone)];
+        let Cluster { view, run, shelf } = cluster;
+        let cluster = Cluster::new(view.config, alone, run, shelf, view.state);
+        let PhaseError::Whole(report) = Renewal::new(cluster, Vec::new()).look().await.unwrap_err() else {
+            panic!("there is nothing left to do")
+        };
+        assert_eq!(report.code.as_str(), "nodes-failed");
     }
 }

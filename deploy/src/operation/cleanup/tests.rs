@@ -4,11 +4,11 @@ use crate::journal::{Record, now};
 use crate::remote::fake::Fake;
 use crate::remote::{Command, Output, RemoteError, RemoteFile, Written};
 use crate::run::Permit;
-use crate::ssh::{HostKeys, Login};
 use crate::store::ROOT;
 use crate::undo::Undo;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,12 +71,12 @@ fn config() -> Arc<Config> {
 }
 
 fn request(folder: &Path) -> CleanupRequest {
-    let keys = Arc::new(HostKeys::load(&folder.join("known_hosts"), &[]).unwrap());
     CleanupRequest {
         config: config(),
-        access: Access::with(Login::new("root"), keys),
+        access: Access::given(BTreeMap::new()),
         state: folder.join("demo"),
         options: Options::default(),
+        selection: Selection::default(),
         afterwards: Afterwards::default(),
         events: Arc::new(Silent),
         stop: Stop::default(),
@@ -85,17 +85,8 @@ fn request(folder: &Path) -> CleanupRequest {
 
 /// A cleanup that reaches just these nodes.
 async fn clean_with(request: CleanupRequest, nodes: &[&Arc<Node>]) -> Result<CleanedUp, Report> {
-    let connect = async |hosts: Vec<config::Host>| {
-        let (mut reached, mut failures) = (Reached::new(), Vec::new());
-        for host in hosts {
-            match nodes.iter().find(|node| node.name() == host.name) {
-                Some(node) => drop(reached.insert(host.name, Arc::clone(node) as Arc<dyn Host>)),
-                None => failures.push(Failure { node: host.name, report: Report::new("no route to it") }),
-            }
-        }
-        (reached, failures)
-    };
-    clean(request, connect).await
+    let given = nodes.iter().map(|node| (node.name().to_string(), Arc::clone(node) as Arc<dyn Host>));
+    cleanup(CleanupRequest { access: Access::given(given.collect()), ..request }).await
 }
 
 fn records() -> Vec<Record> {
@@ -208,7 +199,7 @@ async fn without_anything_to_undo_the_nodes_are_asked() {
     // One cannot be asked.
     let report = clean_with(request(folder.path()), &[&a]).await.unwrap_err();
     assert_eq!((report.code.as_str(), report.exit), ("nodes-not-reached", Exit::SomeHosts));
-    assert_eq!(report.notes[0], "b: no route to it");
+    assert_eq!(report.notes[0], "b: cannot connect to 192.168.7.2: no way to it is known");
     assert!(folder.path().join("demo").exists());
     // It will not come back.
     let mut gone = request(folder.path());
@@ -257,7 +248,7 @@ async fn a_node_that_is_gone_keeps_the_folder_until_it_is_forgotten() {
     installed(folder.path(), &journal(&records()));
     let a = Node::new("a", "demo");
     let report = clean_with(request(folder.path()), &[&a]).await.unwrap_err();
-    assert_eq!(report.message, "1 node could not be cleaned up");
+    assert_eq!(report.message, "`Undo changes` failed on 1 node");
     assert_eq!(with_keys(folder.path()), folder.path().join("demo"));
     let mut gone = request(folder.path());
     gone.options.forget_gone = true;
