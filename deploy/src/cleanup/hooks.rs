@@ -7,22 +7,11 @@ use super::Cleaning;
 use crate::config::{self, Hook, Schedule};
 use crate::hooks::{Hooks, step_id};
 use crate::journal::{Entry, Record, now};
+use crate::node::Node;
 use crate::phases::PhaseError;
-use crate::remote::Host;
 use crate::run::Named;
 use crate::state;
 use eggo_errors::Report;
-
-struct Node<'a> {
-    host: &'a config::Host,
-    remote: &'a dyn Host,
-}
-
-impl Named for Node<'_> {
-    fn name(&self) -> &str {
-        &self.host.name
-    }
-}
 
 impl Cleaning {
     /// Before anything is undone.
@@ -47,8 +36,8 @@ impl Cleaning {
     /// Notes which hooks are to run when all else is undone.
     pub(super) async fn note_hooks(&self) -> Result<(), Report> {
         for node in self.nodes(|entries| !entries.is_empty()) {
-            for hook in self.following(node.host) {
-                self.note(node.host, hook).await?;
+            for hook in self.following(&node.host) {
+                self.note(&node.host, hook).await?;
             }
         }
         Ok(())
@@ -79,10 +68,11 @@ impl Cleaning {
     }
 
     /// The nodes of deploy.yaml that were reached and whose entries are as asked.
-    fn nodes<'a>(&'a self, asked: impl Fn(&[Entry]) -> bool) -> Vec<Node<'a>> {
-        let node = |host: &'a config::Host| {
-            let remote = &**self.reached.get(&host.name)?;
-            (self.concerns(&host.name) && asked(&self.entries(&host.name))).then_some(Node { host, remote })
+    fn nodes(&self, asked: impl Fn(&[Entry]) -> bool) -> Vec<Node> {
+        let node = |host: &config::Host| {
+            let remote = self.reached.get(&host.name)?;
+            let meant = self.concerns(&host.name) && asked(&self.entries(&host.name));
+            meant.then(|| Node::new(host.clone(), remote.clone()))
         };
         self.config.hosts.iter().filter_map(node).collect()
     }
@@ -111,19 +101,19 @@ impl Cleaning {
         Ok(journal.append(intent).await?)
     }
 
-    async fn run_hooks(&self, schedule: Schedule, nodes: &[Node<'_>]) -> Result<(), PhaseError> {
+    async fn run_hooks(&self, schedule: Schedule, nodes: &[Node]) -> Result<(), PhaseError> {
         self.run.on_each(nodes, |node| self.run_on(schedule, node)).await
     }
 
-    async fn run_on(&self, schedule: Schedule, node: &Node<'_>) -> Result<(), Report> {
+    async fn run_on(&self, schedule: Schedule, node: &Node) -> Result<(), Report> {
         let hooks = Hooks { config: &self.config, run: &self.run, operator: self.operator };
-        for hook in self.of(schedule, node.host) {
+        for hook in self.of(schedule, &node.host) {
             let script = state::hook(&self.state, &hook.name, node.host.arch)?.ok_or_else(|| {
                 Report::new(format!("the hook `{}` was not kept by the install", hook.name))
                     .note(format!("named in deploy.yaml line {}", hook.line))
                     .hinted("go on without hooks: --skip-hooks")
             })?;
-            let run = hooks.run_on(node.host, node.remote, hook, script).await;
+            let run = hooks.run_on(&node.host, &*node.remote, hook, script).await;
             run.map_err(|report| {
                 report.hinted("fix it and run again, or go on without hooks: --skip-hooks")
             })?;

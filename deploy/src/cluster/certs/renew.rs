@@ -293,6 +293,7 @@ mod tests {
         let standing: Vec<&str> = renewal.standing(Role::Etcd).map(|node| node.host.name.as_str()).collect();
         assert_eq!(standing, ["a", "b"]);
 
+        drop(renewal);
         let (cluster, _) = self::cluster(folder.path(), &["a"], &[]);
         let alone = vec![Node::new(cluster.nodes[0].host.clone(), gone)];
         let Cluster { view, run, shelf } = cluster;
