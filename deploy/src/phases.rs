@@ -57,24 +57,29 @@ impl Applies {
     }
 
     /// Whether there is anything to do for it.
-    fn to_any(self, context: &impl Context) -> bool {
-        let config = context.config();
+    fn to_any(self, scene: Scene<'_>) -> bool {
         if let Self::Cluster(applies) = self {
-            return applies(config);
+            return applies(scene.config);
         }
-        let plan = |host: &Host| context.plan()?.node(&host.name);
-        context.hosts().iter().any(|host| self.to_node(config, host, plan(host)))
+        let plan = |host: &Host| scene.plan?.node(&host.name);
+        scene.hosts.iter().any(|host| self.to_node(scene.config, host, plan(host)))
     }
 }
 
 /// What all phases of a list work on.
 pub trait Context {
-    fn run(&self) -> &Run;
-    fn config(&self) -> &Config;
+    fn scene(&self) -> Scene<'_>;
+}
+
+/// What is asked of a context to decide which phases apply, and to tell of them.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    pub run: &'a Run,
+    pub config: &'a Config,
     /// The hosts that the operation is about.
-    fn hosts(&self) -> &[Host];
+    pub hosts: &'a [Host],
     /// What they are to get, if they get anything.
-    fn plan(&self) -> Option<&Plan>;
+    pub plan: Option<&'a Plan>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,11 +180,12 @@ pub async fn run_list<C: Context>(
     context: &C,
 ) -> Result<(), Report> {
     selection.check(phases)?;
-    let run = context.run();
+    let scene = context.scene();
+    let run = scene.run;
     let mut earlier: Option<Report> = None;
     for phase in phases {
         let (name, title) = (phase.name.to_string(), phase.title.to_string());
-        if !selection.wants(phase.name) || !phase.applies.to_any(context) {
+        if !selection.wants(phase.name) || !phase.applies.to_any(scene) {
             run.event(Event::PhaseSkipped { phase: name, title });
             continue;
         }

@@ -6,6 +6,7 @@ use crate::components::{self, Component};
 use crate::config::{self, Config};
 use crate::facts::Facts;
 use crate::limits::Limits;
+use crate::phases::Scene;
 use crate::pki::folder::{Reuse, certificates};
 use crate::pki::table::Subject;
 use crate::pki::{AuthorityName, Certificate, Folder, Leaf, Names, Row, table};
@@ -177,6 +178,11 @@ impl Cluster {
     ) -> Self {
         let limits = run.limits().clone();
         Self { view: ClusterView::new(config, nodes, state, limits), run, shelf }
+    }
+
+    /// An operation that is about all of it.
+    pub fn scene(&self) -> Scene<'_> {
+        Scene { run: &self.run, config: &self.config, hosts: &self.config.hosts, plan: None }
     }
 
     /// The same cluster with another config: nodes that it does not have are left out.

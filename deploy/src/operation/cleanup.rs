@@ -10,8 +10,7 @@ use crate::events::{Event, Operation, Sink};
 use crate::facts::Look;
 use crate::journal::Journal;
 use crate::limits::Limits;
-use crate::phases::{Applies, Context, Failure, OnFailure, Phase, PhaseError, Selection, run_list};
-use crate::plan::Plan;
+use crate::phases::{Applies, Context, Failure, OnFailure, Phase, PhaseError, Scene, Selection, run_list};
 use crate::remote::Host;
 use crate::run::Run;
 use crate::state::{self, Folder, State as _};
@@ -201,20 +200,9 @@ impl HasCleaning for Leaving {
 }
 
 impl Context for Leaving {
-    fn run(&self) -> &Run {
-        &self.cleaning.run
-    }
-
-    fn config(&self) -> &Config {
-        &self.cleaning.config
-    }
-
-    fn hosts(&self) -> &[config::Host] {
-        &self.hosts.all
-    }
-
-    fn plan(&self) -> Option<&Plan> {
-        None
+    fn scene(&self) -> Scene<'_> {
+        let Cleaning { run, config, .. } = &self.cleaning;
+        Scene { run, config, hosts: &self.hosts.all, plan: None }
     }
 }
 

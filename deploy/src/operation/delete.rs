@@ -7,12 +7,9 @@ use super::whole::whole;
 use crate::cleanup::phases::{self as cleanup, HasCleaning};
 use crate::cleanup::{Cleaning, Options as CleanupOptions, Reached};
 use crate::cluster::delete::{Departure, check};
-use crate::config::{self, Config};
 use crate::events::{Event, Operation};
-use crate::phases::{Applies, Context, Failure, OnFailure, Phase, Selection, run_list};
-use crate::plan::Plan;
+use crate::phases::{Applies, Context, Failure, OnFailure, Phase, Scene, Selection, run_list};
 use crate::remote::Command;
-use crate::run::Run;
 use eggo_bundles::Role;
 use eggo_errors::{Count, Exit, Report};
 use std::sync::atomic::AtomicUsize;
@@ -177,20 +174,8 @@ impl HasCleaning for Deleting {
 }
 
 impl Context for Deleting {
-    fn run(&self) -> &Run {
-        &self.cleaning.run
-    }
-
-    fn config(&self) -> &Config {
-        &self.cleaning.config
-    }
-
-    fn hosts(&self) -> &[config::Host] {
-        &self.departure.going
-    }
-
-    fn plan(&self) -> Option<&Plan> {
-        None
+    fn scene(&self) -> Scene<'_> {
+        Scene { hosts: &self.departure.going, ..self.departure.cluster.scene() }
     }
 }
 

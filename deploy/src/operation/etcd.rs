@@ -4,11 +4,8 @@ use super::life::LifeRequest;
 use super::whole::whole;
 use crate::cluster::Cluster;
 use crate::cluster::etcd_data::{self, Backup, Restoration};
-use crate::config::{self, Config};
 use crate::events::Operation;
-use crate::phases::{Applies, Context, OnFailure, Phase, PhaseError, Selection, run_list};
-use crate::plan::Plan;
-use crate::run::Run;
+use crate::phases::{Applies, Context, OnFailure, Phase, PhaseError, Scene, Selection, run_list};
 use eggo_errors::{Exit, Report};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -84,26 +81,14 @@ impl BackingUp {
     }
 }
 
-macro_rules! is_context {
-    ($($context:ty),*) => {
-        $(impl Context for $context {
-            fn run(&self) -> &Run {
-                &self.cluster.run
-            }
-
-            fn config(&self) -> &Config {
-                &self.cluster.config
-            }
-
-            fn hosts(&self) -> &[config::Host] {
-                &self.cluster.config.hosts
-            }
-
-            fn plan(&self) -> Option<&Plan> {
-                None
-            }
-        })*
-    };
+impl Context for BackingUp {
+    fn scene(&self) -> Scene<'_> {
+        self.cluster.scene()
+    }
 }
 
-is_context!(BackingUp, Restoration);
+impl Context for Restoration {
+    fn scene(&self) -> Scene<'_> {
+        self.cluster.scene()
+    }
+}

@@ -6,12 +6,12 @@ use super::shelf::Shelved;
 use crate::blocking::blocking;
 use crate::cluster::phases::HasCluster;
 use crate::cluster::{self, Cluster};
-use crate::config::{self, Addon, Config};
+use crate::config::{Addon, Config};
 use crate::events::Operation;
 use crate::journal::{Approval, Journal};
 use crate::node::Surveyed;
 use crate::nodes::{self, HasNodes, Nodes};
-use crate::phases::{Context, Phase, run_list};
+use crate::phases::{Context, Phase, Scene, run_list};
 use crate::plan::{self, Plan};
 use crate::run::Run;
 use crate::state;
@@ -73,20 +73,8 @@ impl HasCluster for Deployment {
 }
 
 impl Context for Deployment {
-    fn run(&self) -> &Run {
-        &self.cluster.run
-    }
-
-    fn config(&self) -> &Config {
-        &self.cluster.config
-    }
-
-    fn hosts(&self) -> &[config::Host] {
-        &self.cluster.config.hosts
-    }
-
-    fn plan(&self) -> Option<&Plan> {
-        Some(&self.nodes.plan)
+    fn scene(&self) -> Scene<'_> {
+        Scene { plan: Some(&self.nodes.plan), ..self.cluster.scene() }
     }
 }
 

@@ -3,11 +3,8 @@
 use super::life::LifeRequest;
 use super::whole::whole;
 use crate::cluster::certs::Renewal;
-use crate::config::{self, Config};
 use crate::events::Operation;
-use crate::phases::{Applies, Context, OnFailure, Phase, Selection, run_list};
-use crate::plan::Plan;
-use crate::run::Run;
+use crate::phases::{Applies, Context, OnFailure, Phase, Scene, Selection, run_list};
 use eggo_bundles::Role;
 use eggo_errors::Report;
 
@@ -101,19 +98,7 @@ pub async fn renew(request: LifeRequest, nodes: &[String], selection: &Selection
 }
 
 impl Context for Renewal {
-    fn run(&self) -> &Run {
-        &self.cluster.run
-    }
-
-    fn config(&self) -> &Config {
-        &self.cluster.config
-    }
-
-    fn hosts(&self) -> &[config::Host] {
-        &self.cluster.config.hosts
-    }
-
-    fn plan(&self) -> Option<&Plan> {
-        None
+    fn scene(&self) -> Scene<'_> {
+        self.cluster.scene()
     }
 }

@@ -7,13 +7,10 @@ use crate::cluster::deploy::Work;
 use crate::cluster::phases::HasCluster;
 use crate::cluster::upgrade::{self, Install, Looks, Rolling};
 use crate::cluster::{self, Cluster, ClusterView};
-use crate::config::{self, Config};
 use crate::journal::{Approval, Journal};
 use crate::node::{Planned, Surveyed};
 use crate::nodes::{self, HasNodes, Nodes};
-use crate::phases::{Applies, Context, OnFailure, Phase, run_list};
-use crate::plan::Plan;
-use crate::run::Run;
+use crate::phases::{Applies, Context, OnFailure, Phase, Scene, run_list};
 use crate::version::Version;
 use eggo_bundles::{Index, Role};
 use eggo_errors::Report;
@@ -126,20 +123,8 @@ impl HasCluster for Upgrading {
 }
 
 impl Context for Upgrading {
-    fn run(&self) -> &Run {
-        self.deployment.run()
-    }
-
-    fn config(&self) -> &Config {
-        self.deployment.config()
-    }
-
-    fn hosts(&self) -> &[config::Host] {
-        self.deployment.hosts()
-    }
-
-    fn plan(&self) -> Option<&Plan> {
-        self.deployment.plan()
+    fn scene(&self) -> Scene<'_> {
+        self.deployment.scene()
     }
 }
 

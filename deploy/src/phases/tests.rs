@@ -13,30 +13,6 @@ impl Sink for Heard {
     }
 }
 
-macro_rules! is_context {
-    ($($context:ty),*) => {
-        $(impl Context for $context {
-            fn run(&self) -> &Run {
-                &self.run
-            }
-
-            fn config(&self) -> &Config {
-                &self.config
-            }
-
-            fn hosts(&self) -> &[Host] {
-                &self.config.hosts
-            }
-
-            fn plan(&self) -> Option<&Plan> {
-                None
-            }
-        })*
-    };
-}
-
-is_context!(Two, Slow);
-
 fn config() -> Config {
     let text = "masters: [{name: a, ip: 192.168.7.1, arch: amd64}]\n\
                 workers: [{name: b, ip: 192.168.7.2, arch: amd64}]\n\
@@ -58,6 +34,12 @@ struct Two {
     nodes: Vec<Node>,
     done: Mutex<Vec<String>>,
     broken: &'static str,
+}
+
+impl Context for Two {
+    fn scene(&self) -> Scene<'_> {
+        Scene { run: &self.run, config: &self.config, hosts: &self.config.hosts, plan: None }
+    }
 }
 
 fn work<'a>(context: &'a Two, phase: &'static str) -> BoxFuture<'a, Result<(), PhaseError>> {
@@ -202,6 +184,12 @@ struct Slow {
     config: Config,
     run: Run,
     heard: Arc<Heard>,
+}
+
+impl Context for Slow {
+    fn scene(&self) -> Scene<'_> {
+        Scene { run: &self.run, config: &self.config, hosts: &self.config.hosts, plan: None }
+    }
 }
 
 impl Slow {
