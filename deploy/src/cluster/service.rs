@@ -118,34 +118,37 @@ fn fingerprint(files: &[RemoteFile], depends: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::sandbox::Sandbox;
     use std::path::Path;
     use std::process::{Child, Command};
 
     /// The script with a systemd that runs `process` and says `reload` of its unit; what it was told to do.
-    fn told(folder: &Path, process: &Child, reload: &str) -> String {
-        let stamp = folder.join("nginx").display().to_string();
-        let script = start(&stamp, "nginx", "f", true).set("BEFORE", "").set("WORKS", "").set("LIMIT", "1");
+    fn told(sandbox: &Sandbox, process: &Child, reload: &str) -> String {
+        let script = start(&sandbox.at("nginx"), "nginx", "f", true)
+            .set("BEFORE", "")
+            .set("WORKS", "")
+            .set("LIMIT", "1");
         let systemctl = format!(
-            "systemctl() {{ case \"$*\" in *MainPID*) echo {} ;; *NeedDaemonReload*) echo {reload} ;; \
-             restart* | reload*) echo \"$1\" ;; esac; }}\n",
+            "case \"$*\" in *MainPID*) echo {} ;; *NeedDaemonReload*) echo {reload} ;; \
+             restart* | reload*) echo \"$1\" ;; esac",
             process.id()
         );
-        let script = format!("set -eu\n{systemctl}{script}");
-        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        sandbox.program("systemctl", &systemctl);
+        let said = sandbox.run(script);
+        assert!(said.done, "{said:?}");
+        said.out
     }
 
     #[test]
     fn a_process_whose_program_was_replaced_is_started_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let (program, new) = (folder.path().join("sleep"), folder.path().join("new"));
+        let sandbox = Sandbox::new();
+        let (program, new) = (sandbox.path("sleep"), sandbox.path("new"));
         // Not by this process: another test's child could still hold the file open for writing.
         let copy =
             |to: &Path| assert!(Command::new("cp").arg("/bin/sleep").arg(to).status().unwrap().success());
         copy(&program);
         let mut process = Command::new(&program).arg("60").spawn().unwrap();
-        let told = |reload| told(folder.path(), &process, reload);
+        let told = |reload| told(&sandbox, &process, reload);
         assert_eq!(told("no"), "reload\nstarted\n", "there is no stamp yet");
         assert_eq!(told("no"), "", "nothing to do");
         assert_eq!(told("yes"), "restart\nstarted\n", "the unit has changed");

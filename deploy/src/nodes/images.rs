@@ -147,6 +147,7 @@ fn load_command(permit: Permit, kind: RuntimeKind, layout: &Layout) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::sandbox::Sandbox;
     use eggo_bundles::Arch;
 
     fn kind(name: &str) -> RuntimeKind {
@@ -169,10 +170,9 @@ mod tests {
     #[test]
     fn isulad_lists_names_in_one_column_or_two() {
         let listed = |table: &str| {
-            let script =
-                format!("isula() {{ cat <<'END'\n{table}\nEND\n}}\n{}", kind("isulad").call("list_images"));
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            String::from_utf8(output.stdout).unwrap()
+            let sandbox = Sandbox::new();
+            sandbox.program("isula", &format!("cat <<'END'\n{table}\nEND"));
+            sandbox.does(kind("isulad").call("list_images"))
         };
         let new = "REPOSITORY          TAG   IMAGE ID      CREATED              SIZE\n\
                    nginx               1     9319da1f5233  2026-03-01 10:55:44  1.273 MB\n\
@@ -186,14 +186,15 @@ mod tests {
     /// A containerd with some images: what it is told, and what is said of it.
     fn pinned(images: &str, names: &[&str]) -> String {
         let script = kind("containerd").call("pin_images").args(names.iter().copied());
+        let sandbox = Sandbox::new();
         let ctr = format!(
-            "ctr() {{ case $* in '-n k8s.io images ls') cat <<'END'\n\
-             REF TYPE DIGEST SIZE PLATFORMS LABELS\n{images}END\n;; *) shift 3; echo \"$*\" >&2 ;; esac; }}"
+            "case $* in '-n k8s.io images ls') cat <<'END'\n\
+             REF TYPE DIGEST SIZE PLATFORMS LABELS\n{images}END\n;; *) shift 3; echo \"$*\" >&2 ;; esac"
         );
-        let script = format!("set -eu\n{ctr}\n{script}").replace(" >/dev/null", "");
-        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+        sandbox.program("ctr", &ctr);
+        let said = sandbox.run(script);
+        assert!(said.done, "{said:?}");
+        said.out + &said.err
     }
 
     #[test]

@@ -20,46 +20,44 @@ pub fn note() -> Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-    use std::process::Command;
+    use crate::remote::sandbox::Sandbox;
 
-    /// Runs a function on a node with some units enabled and active, and data below `folder`; what it said.
-    fn run(folder: &Path, units: &str, function: &str, arguments: &[&str]) -> (bool, String) {
+    /// Runs a function on a node with some units enabled and active, and data below `lib`; what it said.
+    fn run(node: &Sandbox, units: &str, function: &str, arguments: &[&str]) -> (bool, String) {
         let systemctl = format!(
-            "units=' {units} '; systemctl() {{ case $1 in -q) shift ;; esac; case $1 in\n\
-             is-enabled) case $units in *\" enabled:$2 \"*) echo enabled ;; *) echo disabled; return 1 ;; esac ;;\n\
-             is-active) case $units in *\" active:$2 \"*) ;; *) return 3 ;; esac ;;\n\
-             *) echo \"$@\" ;; esac; }}"
+            "units=' {units} '; case $1 in -q) shift ;; esac; case $1 in\n\
+             is-enabled) case $units in *\" enabled:$2 \"*) echo enabled ;; *) echo disabled; exit 1 ;; esac ;;\n\
+             is-active) case $units in *\" active:$2 \"*) ;; *) exit 3 ;; esac ;;\n\
+             *) echo \"$@\" ;; esac"
         );
+        node.program("systemctl", &systemctl);
         let script = Script::new([COMMON, USERS, CALL]).arg(function).args(arguments.iter().copied());
-        let script = script.set("NOTED", folder.join("kept/users").display().to_string());
-        let script = format!("set -eu\n{systemctl}\n{script}");
-        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+        let said = node.run(script.set("NOTED", node.at("kept/users")));
+        assert!(said.err.is_empty(), "{said:?}");
+        (said.done, said.out)
     }
 
-    fn note(folder: &Path, units: &str) {
-        let data = |name: &str| folder.join("lib").join(name).display().to_string();
+    fn note(node: &Sandbox, units: &str) {
+        let data = |name: &str| node.at(&format!("lib/{name}"));
         let all = RuntimeKind::all().flat_map(|kind| [kind.service.to_string(), data(kind.service)]);
         let all: Vec<String> = all.collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        assert_eq!(run(folder, units, "note_users", &all), (true, String::new()));
+        assert_eq!(run(node, units, "note_users", &all), (true, String::new()));
     }
 
-    fn is_users(folder: &Path, name: &str) -> bool {
-        run(folder, "", "is_users", &[name]).0
+    fn is_users(node: &Sandbox, name: &str) -> bool {
+        run(node, "", "is_users", &[name]).0
     }
 
     /// Which runtimes count as the user's on such a node.
     fn users(units: &str, files: &[&str]) -> Vec<&'static str> {
-        let folder = tempfile::tempdir().unwrap();
+        let node = Sandbox::new();
         for file in files {
-            std::fs::create_dir_all(folder.path().join("lib").join(file)).unwrap();
+            std::fs::create_dir_all(node.path("lib").join(file)).unwrap();
         }
-        note(folder.path(), units);
+        note(&node, units);
         let names = RuntimeKind::all().map(|kind| kind.service);
-        names.filter(|name| is_users(folder.path(), name)).collect()
+        names.filter(|name| is_users(&node, name)).collect()
     }
 
     #[test]
@@ -73,19 +71,19 @@ mod tests {
 
     #[test]
     fn the_first_note_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(!is_users(folder.path(), "docker"), "there is no note yet");
-        note(folder.path(), "");
-        note(folder.path(), "active:docker.service");
-        assert!(!is_users(folder.path(), "docker"));
+        let node = Sandbox::new();
+        assert!(!is_users(&node, "docker"), "there is no note yet");
+        note(&node, "");
+        note(&node, "active:docker.service");
+        assert!(!is_users(&node, "docker"));
     }
 
     #[test]
     fn units_go_back_to_what_they_were() {
-        let folder = tempfile::tempdir().unwrap();
-        note(folder.path(), "enabled:docker.socket active:docker.socket enabled:isulad.service");
+        let node = Sandbox::new();
+        note(&node, "enabled:docker.socket active:docker.socket enabled:isulad.service");
         let runs = "active:docker.socket active:docker.service active:containerd.service";
-        let as_before = |name| run(folder.path(), runs, "as_before", &[name]);
+        let as_before = |name| run(&node, runs, "as_before", &[name]);
         let expected = "enable docker.socket\nstart docker.socket\nstop docker.service\n";
         assert_eq!(as_before("docker"), (true, expected.to_string()));
         assert_eq!(as_before("isulad"), (true, "enable isulad.service\n".to_string()));

@@ -97,6 +97,7 @@ fn node_of<'a>(config: &'a Config, pending: &Pending) -> Result<(&'a Host, Reque
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::sandbox::Sandbox;
     use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
     fn config() -> Config {
@@ -191,8 +192,9 @@ mod tests {
                          csr-c 1m kubernetes.io/legacy-unknown u Pending";
             let words = ["others_wait", SERVING].into_iter().chain(left.iter().copied());
             let script = Script::new([FUNCTIONS]).then(words);
-            let script = format!("kubectl() {{ echo '{table}'; }}\n{script}");
-            std::process::Command::new("sh").args(["-euc", &script]).status().unwrap().success()
+            let sandbox = Sandbox::new();
+            sandbox.program("kubectl", &format!("echo '{table}'"));
+            sandbox.run(script).done
         };
         assert!(waits(&[]));
         assert!(waits(&["csr-x"]));

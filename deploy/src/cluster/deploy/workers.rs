@@ -192,6 +192,7 @@ mod tests {
     use crate::journal::Journal;
     use crate::pki::Authority;
     use crate::remote::fake::{Call, Fake};
+    use crate::remote::sandbox::Sandbox;
     use crate::run::Run;
     use crate::undo;
     use jiff::SignedDuration;
@@ -255,16 +256,16 @@ mod tests {
     /// What the script leaves in a folder that has `before` in it.
     #[test]
     fn the_new_certificate_takes_the_place_of_all_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join("pki").join(name);
+        let sandbox = Sandbox::new();
+        sandbox.program("systemctl", "exit 1");
+        let at = |name: &str| sandbox.path("pki").join(name);
         let run = || {
             let script = Script::new([include_str!("kubelet_client.sh")])
-                .set("FOLDER", at("").display().to_string())
+                .set("FOLDER", sandbox.at("pki"))
                 .set("CURRENT", at("kubelet-client-current.pem").display().to_string())
                 .set("TOKEN", at("token").display().to_string());
-            let script = format!("set -eu\nsystemctl() {{ false; }}\necho new | {{\n{script}}}");
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            let said = sandbox.feed(script, b"new\n");
+            assert!(said.done && said.err.is_empty(), "{said:?}");
             let mut files: Vec<String> = std::fs::read_dir(at(""))
                 .unwrap()
                 .map(|file| file.unwrap().file_name().into_string().unwrap())
@@ -290,19 +291,13 @@ mod tests {
 
     #[test]
     fn kernel_settings_go_back_to_what_they_were() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        // A kernel in a folder: a file for each setting.
-        let sysctl = format!(
-            "cd {}; sysctl() {{ if [ \"$1\" = -e ]; then shift; for key; do echo \"$key = $(cat $key)\"; done; return; fi\n\
-             for file; do :; done; while read -r key _ value; do echo $value > $key; done < $file; }}",
-            folder.path().display()
-        );
+        let sandbox = Sandbox::new();
+        // A kernel in the folder: a file for each setting.
+        let sysctl = "if [ \"$1\" = -e ]; then shift; for key; do echo \"$key = $(cat $key)\"; done; exit; fi\n\
+                      for file; do :; done; while read -r key _ value; do echo $value > $key; done < $file";
+        sandbox.program("sysctl", sysctl);
         let run = |script: Script| {
-            let script = script.set("NOTED", at("kept")).set("SETTINGS", at("ours"));
-            let script = format!("set -eu; {sysctl}\n{script}");
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            sandbox.does(script.set("NOTED", sandbox.at("kept")).set("SETTINGS", sandbox.at("ours")));
         };
         let keys = [
             "kernel.panic",
@@ -313,14 +308,14 @@ mod tests {
             "kernel.keys.root_maxbytes",
         ];
         for key in keys {
-            std::fs::write(at(key), "7\n").unwrap();
+            sandbox.write(key, "7\n");
         }
-        std::fs::write(at("ours"), kubelet::SYSCTL).unwrap();
-        let values = || keys.map(|key| std::fs::read_to_string(at(key)).unwrap().trim().to_string());
+        sandbox.write("ours", kubelet::SYSCTL);
+        let values = || keys.map(|key| sandbox.read(key).trim().to_string());
         run(set_kernel());
         assert_eq!(values(), ["10", "1", "1", "0", "7", "7"]);
         run(set_kernel());
-        run(undo::call(["restore_settings", "kept"]).set("KEPT", at("")));
+        run(undo::call(["restore_settings", "kept"]).set("KEPT", sandbox.at("")));
         assert_eq!(values(), ["7"; 6]);
     }
 }
