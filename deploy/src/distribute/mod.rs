@@ -134,8 +134,9 @@ async fn deliver(
         .fingerprint_of(delivery.items.iter().map(|item| item.sha256.hex()))
         .when_stopped(WhenStopped::GivenUp)
         .always();
-    let is_done = run.journal().is_done(&node, &step.id, &step.fingerprint);
-    if is_done && missing(&delivery.items, &delivery.contents).is_empty() {
+    // One that was interrupted at its very end lacks nothing but its end.
+    let interrupted = run.journal().newest(&node, &step.id).is_some_and(|entry| !entry.done);
+    if !interrupted && missing(&delivery.items, &delivery.contents).is_empty() {
         return Ok(());
     }
     let work = async |permit| {
