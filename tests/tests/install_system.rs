@@ -163,6 +163,49 @@ fn a_wrong_clock_is_found_before_anything_is_touched() {
 }
 
 #[test]
+fn a_plan_is_approved_by_its_digest_and_another_one_is_refused() {
+    let Some(lab) = Lab::take(&[("d", Kind::DebAmd64), ("r", Kind::RpmAmd64)]) else { return };
+    let (parcel, user) = (Parcel::new(1 << 10), User::new(&lab));
+    user.describe(&[lab.host("d"), lab.host("r")], "root", "");
+    let bundle = parcel.at("bundle.tar.gz").display().to_string();
+    let key = parcel.at("key.pub").display().to_string();
+    let on = |command: &str, phases: &str| {
+        let mut words: Vec<&str> = command.split(' ').collect();
+        words.extend([
+            &*bundle,
+            "--pubkey",
+            &*key,
+            "--ignore",
+            "memory,swap,modules,ports",
+            "--only",
+            phases,
+        ]);
+        user.install(&words)
+    };
+    let plan = |phases: &str| {
+        let told = succeed(on("plan --format json", phases));
+        let plan: serde_json::Value = serde_json::from_str(&told).expect("a plan");
+        plan["digest"].as_str().expect("a digest").to_string()
+    };
+    let digest = plan("distribute,files");
+    assert_eq!(plan("distribute,files"), digest, "nothing has changed");
+    let refused = run(on(&format!("install --approve {digest}"), "distribute,system,files"));
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("the plan is not the one that was approved: nothing was changed"), "{told}");
+    for host in lab.hosts() {
+        assert_eq!(host.exec("ls -d /var/lib/eggo 2>/dev/null || :"), "");
+    }
+    succeed(on(&format!("install --approve {digest}"), "distribute,files"));
+    lab.hosts().iter().for_each(|host| drop(host.exec("eggo-tool")));
+    // It has begun, so the same approval still counts.
+    assert!(
+        succeed(on(&format!("install --approve {digest}"), "distribute,files")).contains("nothing to do")
+    );
+    succeed(user.install(&["cleanup", "--yes"]));
+}
+
+#[test]
 fn hooks_around_a_cleanup_run_with_a_time_limit() {
     let Some(lab) = Lab::take(&[("d", Kind::DebAmd64)]) else { return };
     let (user, host) = (User::new(&lab), lab.host("d"));
