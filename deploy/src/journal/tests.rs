@@ -1,3 +1,5 @@
+mod golden;
+
 use super::*;
 use record::now;
 use std::sync::Arc;
