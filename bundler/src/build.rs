@@ -42,7 +42,7 @@ pub struct Built {
 const MAX_MENDED: usize = 64;
 
 /// Builds a bundle. Content that turns out to be corrupted in the cache is fetched again; what
-/// changed on this machine since it was locked is locked anew, unless the lock must stay.
+/// changed on this machine since it was locked is locked again, unless the lock must stay.
 pub async fn build(options: &Options, tools: Tools<'_>) -> Result<Built, Error> {
     let mut mode = options.lock;
     for _ in 0..MAX_MENDED {
@@ -94,11 +94,11 @@ fn another_chance(error: &Error, mode: LockMode, tools: Tools<'_>) -> Result<Opt
         Error::Images(images::Error::Changed { path, .. }) => path.display().to_string(),
         _ => return Ok(None),
     };
-    // Locked anew once already, and changed again: somebody is writing to it.
+    // Locked again once already, and changed again: somebody is writing to it.
     if matches!(mode, LockMode::Locked | LockMode::Update) {
         return Ok(None);
     }
-    tools.progress.note(&format!("`{changed}` changed since it was locked: locking anew"));
+    tools.progress.note(&format!("`{changed}` changed since it was locked: locking it again"));
     Ok(Some(LockMode::Update))
 }
 

@@ -17,7 +17,7 @@ pub struct Row {
     pub size: u64,
     /// Of that size, what other rows hold too.
     pub shared: u64,
-    /// Of that size, what lies in this bundle itself and not only in a delta's parent.
+    /// Of that size, what is in this bundle itself and not only in a delta's parent.
     pub carried: u64,
 }
 

@@ -45,7 +45,7 @@ pub enum Error {
     },
     #[error(transparent)]
     Archive(#[from] archive::Error),
-    #[error("nothing in `{}` tells which arch it is for", .path.display())]
+    #[error("nothing in `{}` says which arch it is for", .path.display())]
     UnknownArch { path: PathBuf },
     #[error("`{}` is a second tarball for {arch}", .path.display())]
     TwiceArch { path: PathBuf, arch: Arch },
@@ -69,7 +69,7 @@ pub enum Error {
 
 impl Error {
     /// Of a file of a release or an export that could not be written; for `map_err`. What is wrong
-    /// with the bundle it is made from is told as that.
+    /// with the bundle it is made from is reported as such.
     pub fn unwritten(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let path = path.to_path_buf();
         move |error| match error.downcast() {
@@ -80,7 +80,7 @@ impl Error {
 }
 
 impl From<WriteError> for Error {
-    /// What is wrong with the bundle that content is taken from is told as that.
+    /// What is wrong with the bundle that content is taken from is reported as such.
     fn from(error: WriteError) -> Self {
         let WriteError::Content { path, file, source } = error else { return Error::Write(error) };
         match source.downcast() {
@@ -132,10 +132,10 @@ impl Explain for Error {
             Error::ReadAddon { source, .. } => {
                 Some(Problem::hint_in(source).unwrap_or("paths are relative to the manifest".to_string()))
             }
-            Error::AddonChanged { .. } => Some("run `eggo-bundle lock` to record it anew".to_string()),
+            Error::AddonChanged { .. } => Some("run `eggo-bundle lock` to record it again".to_string()),
             Error::Asked { inner, .. } => inner.hint(),
             Error::Archive(error) => error.hint(),
-            Error::UnknownArch { .. } => Some("say it: `arm64=FILE`".to_string()),
+            Error::UnknownArch { .. } => Some("name the arch: `arm64=FILE`".to_string()),
             Error::TwiceArch { .. } => Some("give one tarball for each arch".to_string()),
             Error::Http(error) => error.hint(),
             Error::Cache(error) => error.hint(),

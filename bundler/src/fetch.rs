@@ -1,4 +1,4 @@
-//! From a lock to content within reach: in the cache, or where it lies on this machine.
+//! From a lock to content within reach: in the cache, or where it is on this machine.
 
 use crate::error::Error;
 use crate::files::{self, Local};

@@ -1,4 +1,4 @@
-//! From a manifest to its lock: kept if it is fresh, made anew where that is wished.
+//! From a manifest to its lock: kept if it is fresh, made again where that is asked for.
 
 use crate::error::Error;
 use crate::lock::{self, Lock};
@@ -9,11 +9,11 @@ use eggo_bundles::{Arch, Kind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// Decide anew, and write the lock.
+    /// Decide again, and write the lock.
     Update,
-    /// Decide anew, and leave the lock as it is.
+    /// Decide again, and leave the lock as it is.
     DryRun,
-    /// Keep a fresh lock; decide anew if there is none or it is stale.
+    /// Keep a fresh lock; decide again if there is none or it is stale.
     Reuse,
     /// Keep the lock; a stale one is an error.
     Locked,
@@ -23,7 +23,7 @@ pub enum LockMode {
 #[derive(Debug, Clone)]
 pub struct Decided {
     pub lock: Lock,
-    /// What stood in the file before, where the lock was made anew.
+    /// What was in the file before, where the lock was made again.
     pub before: Option<Lock>,
     pub origin: Origin,
 }
@@ -63,7 +63,7 @@ pub async fn lock(
                 return Ok(Decided { lock, before: None, origin: Origin::Kept });
             }
             _ if mode == LockMode::Locked => return Err(Error::Stale { file, staleness }),
-            Some(_) => tools.progress.note(&format!("`{}` is stale: locking anew", file.display())),
+            Some(_) => tools.progress.note(&format!("`{}` is stale: locking again", file.display())),
             None => {}
         }
     }
@@ -89,7 +89,7 @@ pub async fn lock(
     Ok(decided)
 }
 
-/// A lock that is made anew for some archs has the others still, if it had them and the manifest does.
+/// A lock that is made again for some archs has the others still, if it had them and the manifest does.
 fn with_pinned(archs: &[Arch], manifest: &Manifest, before: Option<&Lock>) -> Vec<Arch> {
     let pinned = |arch: &&Arch| before.is_some_and(|before| before.archs.contains(arch));
     let also = manifest.archs.iter().filter(|arch| !archs.contains(arch)).filter(pinned);
@@ -136,7 +136,7 @@ async fn decide(
     Ok(lock)
 }
 
-/// Without a checksum the first download is believed: that must not go unsaid. One that is as the lock
+/// Without a checksum the first download is trusted: that must not go unsaid. One that is as the lock
 /// of before has it was told then.
 fn unknown_checksums(manifest: &Manifest, archs: &[Arch], decided: &Decided) -> Vec<String> {
     let digest = |lock: &Lock, name: &str, arch: Arch| {

@@ -1,4 +1,4 @@
-//! What lies in a bundle loads into real runtimes, with the tags and configs that skopeo reports.
+//! What is in a bundle loads into real runtimes, with the tags and configs that skopeo reports.
 
 mod images_support;
 

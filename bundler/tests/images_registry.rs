@@ -224,8 +224,8 @@ async fn an_own_ca_is_trusted_when_named() {
     run("skopeo", &["copy", "-q", "--all", "--dest-tls-verify=false", &from, &to]);
 
     let name = format!("{at}/tls:1");
-    let stranger = Bench::with(Options { attempts: 1, ..Options::default() });
-    let error = lock(&stranger, &Registries::default(), &[&name], &BOTH).await.unwrap_err();
+    let distrustful = Bench::with(Options { attempts: 1, ..Options::default() });
+    let error = lock(&distrustful, &Registries::default(), &[&name], &BOTH).await.unwrap_err();
     assert!(error.hint().unwrap().contains("CA"), "{error}");
     let bench = Bench::with(Options { ca_files: vec![ca_file.into()], ..Options::default() });
     let locked = lock(&bench, &Registries::default(), &[&name], &BOTH).await.unwrap();
@@ -250,7 +250,7 @@ async fn a_certificate_that_is_named_is_trusted_as_what_it_is() {
         (PathBuf::from(certificate), PathBuf::from(key))
     };
     let (server, guest) = (self_signed("server", "IP:127.0.0.1"), self_signed("guest", "DNS:guest"));
-    let strange = self_signed("strange", "DNS:elsewhere");
+    let misnamed = self_signed("misnamed", "DNS:elsewhere");
     let answer = async |registry: &DockerRegistry, ca_files: Vec<PathBuf>, trusts: Vec<Trust>| {
         let http = Http::new(Options { attempts: 1, ca_files, trusts, ..Options::default() })?;
         let url = eggo_bundle::http::url(&format!("https://{}/v2/", registry.address))?;
@@ -266,15 +266,15 @@ async fn a_certificate_that_is_named_is_trusted_as_what_it_is() {
     let other = Trust { insecure: true, host: "127.0.0.1:1".into(), ..Trust::default() };
     answer(&open, vec![], vec![other]).await.unwrap_err();
     // The right certificate for the wrong name is the wrong one.
-    let renamed = DockerRegistry::with(&Setup { tls: Some(strange.clone()), ..Setup::default() });
-    let error = answer(&renamed, vec![strange.0.clone()], vec![]).await.unwrap_err();
+    let renamed = DockerRegistry::with(&Setup { tls: Some(misnamed.clone()), ..Setup::default() });
+    let error = answer(&renamed, vec![misnamed.0.clone()], vec![]).await.unwrap_err();
     assert!(matches!(error, eggo_bundle::http::Error::Certificate { .. }), "{error}");
 
     let setup = Setup { tls: Some(server.clone()), client_ca: Some(guest.0.clone()), ..Setup::default() };
     let guarded = DockerRegistry::with(&setup);
-    let stranger = Trust { ca_files: vec![server.0.clone()], ..own(&guarded) };
-    answer(&guarded, vec![], vec![stranger.clone()]).await.unwrap_err();
-    answer(&guarded, vec![], vec![Trust { client: Some(guest), ..stranger }]).await.unwrap();
+    let without_key = Trust { ca_files: vec![server.0.clone()], ..own(&guarded) };
+    answer(&guarded, vec![], vec![without_key.clone()]).await.unwrap_err();
+    answer(&guarded, vec![], vec![Trust { client: Some(guest), ..without_key }]).await.unwrap();
 }
 
 #[tokio::test]

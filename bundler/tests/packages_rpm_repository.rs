@@ -77,7 +77,7 @@ impl Repo<'_> {
     }
 }
 
-/// Locks a manifest whose one repo lies in `root`; `more` are further keys of that repo.
+/// Locks a manifest whose one repo is in `root`; `more` are further keys of that repo.
 fn lock(root: &Path, more: &str, packages: &str, baseline: &str) -> Result<Vec<LockedPackage>, Report> {
     let repo = format!("name: test, type: rpm, url: \"file://{}\"{more}", root.display());
     lock_all(&manifest(root, &[&repo], packages, baseline))

@@ -291,7 +291,7 @@ fn each_format_is_checked_against_its_own_baseline() {
 }
 
 #[test]
-fn what_no_repo_of_either_format_has_is_told_with_the_nearest_name() {
+fn what_no_repo_of_either_format_has_is_reported_with_the_nearest_name() {
     if !tools_are_here() {
         return;
     }

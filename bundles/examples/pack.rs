@@ -1,6 +1,6 @@
 //! The writer and reader alone, for measuring: `pack seal FOLDER OUT`, `pack verify OUT`,
 //! `pack read OUT PATH`. Every file of the folder becomes a `file` item: for arm64 below `arm64/`, else for amd64.
-//! The key lies beside the bundle, as `OUT.key`.
+//! The key is beside the bundle, as `OUT.key`.
 
 use eggo_bundles::index::{Index, Item, Kind};
 use eggo_bundles::progress::Silent;

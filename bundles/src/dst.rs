@@ -37,7 +37,7 @@ impl BadDst {
     }
 }
 
-/// Accepts `dst` if it lies in the whitelist; returns it normalised (no `//`, `/./` or trailing slash).
+/// Accepts `dst` if it is in the whitelist; returns it normalised (no `//`, `/./` or trailing slash).
 pub fn check(dst: &str) -> Result<String, BadDst> {
     if dst.chars().any(char::is_control) {
         return Err(BadDst::Control(dst.escape_debug().to_string()));

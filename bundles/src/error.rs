@@ -35,7 +35,7 @@ pub enum Error {
     NoSuchItem { entry: String },
     #[error("cannot write `{}`", path.display())]
     Write { path: PathBuf, source: io::Error },
-    #[error("`{}` is in the way: {what}", path.display())]
+    #[error("`{}` cannot be replaced: {what}", path.display())]
     InTheWay { path: PathBuf, what: &'static str },
     #[error(transparent)]
     Part(#[from] crate::part::BadPart),
@@ -46,7 +46,7 @@ pub enum Error {
 pub enum Refusal {
     #[error("entry `{0}` is not listed in the index")]
     Unlisted(String),
-    #[error("entry `{0}` is there twice")]
+    #[error("entry `{0}` is there more than once")]
     Duplicate(String),
     #[error("entry `{0}` is missing")]
     Missing(String),
@@ -72,11 +72,11 @@ pub enum Refusal {
     Checksum(String),
     #[error("entry `{0}` is damaged: the padding behind it is not zero")]
     Padding(String),
-    #[error("entry `{path}` lies in {expected}'s folder but is for {found}")]
+    #[error("entry `{path}` is in {expected}'s folder but is for {found}")]
     WrongArch { path: String, expected: Arch, found: String },
     #[error("entry `{path}` is not what its name says: {why}")]
     Content { path: String, why: String },
-    #[error("bytes stand behind the archive's end")]
+    #[error("there are bytes behind the archive's end")]
     BehindEnd,
 }
 
@@ -129,16 +129,16 @@ impl Error {
             }
             Error::Index { why, .. } => why.hint(),
             Error::NotABundle { .. } => Some(
-                "compare its size with the original, in case the copy was cut; `eggo-bundle import` makes \
+                "compare its size with the original, in case the copy was interrupted; `eggo-bundle import` makes \
                  bundles of eggo's own tarballs"
                     .into(),
             ),
             Error::NoSuchItem { .. } => Some("`eggo-bundle inspect --tree` shows what is inside".into()),
             Error::Empty { .. } => {
-                Some("copy the bundle again, or look at the command that should have sent it".into())
+                Some("copy the bundle again, or check the command that should have sent it".into())
             }
             Error::Tail { path, .. } if crate::part::are_named_by(path) => {
-                Some("look whether the last parts are missing; else copy all of them again".into())
+                Some("check whether the last parts are missing; otherwise copy all of them again".into())
             }
             Error::Tail { .. }
             | Error::Refused { why: Refusal::Checksum(_) | Refusal::Member { .. }, .. } => {

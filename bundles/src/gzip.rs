@@ -102,7 +102,7 @@ pub enum BadMember {
     Length,
     #[error("its CRC-32 does not hold")]
     Crc,
-    #[error("it is cut short")]
+    #[error("it is truncated")]
     Short,
 }
 
@@ -142,7 +142,7 @@ impl Decoder {
     }
 }
 
-/// The CRC-32 and length that stand behind `content`.
+/// The CRC-32 and length that are behind `content`.
 pub fn check_trailer(trailer: &[u8; TRAILER], content: &[u8]) -> Result<(), BadMember> {
     let (crc, length) = trailer.split_at(4);
     if length != (content.len() as u32).to_le_bytes() {

@@ -1,4 +1,4 @@
-//! The index: the first entry of a bundle, and the only thing in it that is believed.
+//! The index: the first entry of a bundle, and the only thing in it that is trusted.
 
 use crate::{Arch, Digest};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// Where it lies in the bundle: `ARCH/ROOM/…`.
+    /// Where it is in the bundle: `ARCH/ROOM/…`.
     pub path: String,
     pub arch: Arch,
     pub kind: Kind,
@@ -65,7 +65,7 @@ pub struct Item {
     pub source: Source,
 }
 
-/// The room that an item lies in.
+/// The room that an item is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -101,7 +101,7 @@ pub struct Source {
     pub key: Option<String>,
 }
 
-/// A container image, made of blobs that lie in `ARCH/image/blobs/sha256/`.
+/// A container image, made of blobs that are in `ARCH/image/blobs/sha256/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
@@ -183,7 +183,7 @@ impl Index {
         Self { parent: None, carried: Vec::new(), ..self.clone() }
     }
 
-    /// Whether the content of `item` lies in this bundle itself and not only in a delta's parent.
+    /// Whether the content of `item` is in this bundle itself and not only in a delta's parent.
     pub fn carries(&self, item: &Item) -> bool {
         self.parent.is_none() || item.link.is_some() || self.carried.binary_search(&item.sha256).is_ok()
     }
@@ -201,7 +201,7 @@ impl Index {
 }
 
 impl Item {
-    /// Content that lies in its room as `below`, with that as its name; all else that is known of it
+    /// Content that is in its room as `below`, with that as its name; all else that is known of it
     /// comes on top.
     pub fn new(arch: Arch, kind: Kind, below: &str, sha256: Digest, size: u64) -> Self {
         Self {

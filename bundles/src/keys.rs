@@ -324,7 +324,7 @@ pub enum Distrust {
 
 impl Distrust {
     /// Whether nobody here knows the key. Anything else is a forgery, or damaged.
-    pub fn is_a_stranger(&self) -> bool {
+    pub fn is_unknown_key(&self) -> bool {
         matches!(self, Distrust::NoKeys | Distrust::UnknownKey { .. })
     }
 }
@@ -384,18 +384,18 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_nobody_are_told_apart() {
+    fn an_unknown_key_and_none_are_different_errors() {
         let (secret, _) = pair();
-        let (_, strangers) = pair();
+        let (_, others) = pair();
         let signature = secret.sign(b"message", "eggo");
-        let (signer, stranger) = (secret.public().id(), strangers.keys[0].key.id());
-        let error = strangers.check(b"message", &signature).unwrap_err();
+        let (signer, other) = (secret.public().id(), others.keys[0].key.id());
+        let error = others.check(b"message", &signature).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("it is signed by key {signer}, which is none of the trusted ones: key {stranger}")
+            format!("it is signed by key {signer}, which is none of the trusted ones: key {other}")
         );
         assert_eq!(TrustedKeys::default().check(b"message", &signature), Err(Distrust::NoKeys));
-        assert_eq!(strangers.check(b"message", "no"), Err(Distrust::NotASignature));
+        assert_eq!(others.check(b"message", "no"), Err(Distrust::NotASignature));
         assert_eq!(TrustedKeys::default().check(b"message", "no"), Err(Distrust::NotASignature));
     }
 

@@ -1,4 +1,4 @@
-//! How images lie in a bundle, and which bytes make a loadable archive of some of them.
+//! How images are stored in a bundle, and which bytes make a loadable archive of some of them.
 //!
 //! `ARCH/image/` is an OCI layout and a docker archive over the same blobs. A node gets only
 //! the images it needs, so [`Layout`] can be made for any subset: its [`Layout::files`] and
@@ -112,7 +112,7 @@ pub fn blob_items(index: &Index, arch: Arch) -> impl Iterator<Item = (Digest, &I
 }
 
 impl Image {
-    /// Manifest, config and layers, in this order; a layer that stands twice in the image comes once.
+    /// Manifest, config and layers, in this order; a layer that appears twice in the image comes once.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> + '_ {
         let mut seen = BTreeSet::new();
         let all = [self.manifest, self.config].into_iter().chain(self.layers.iter().copied());

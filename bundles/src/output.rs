@@ -20,7 +20,7 @@ impl Output {
     pub fn create(target: &Path) -> io::Result<Self> {
         let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_path_buf());
         if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is there, and no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it exists, and is not a regular file"));
         }
         let folder = folder_of(target);
         let nameless = OpenOptions::new()
@@ -170,12 +170,14 @@ mod tests {
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert!(link.is_symlink());
         for other in [folder.path(), Path::new("/dev/null")] {
-            assert!(Output::create(other).is_err_and(|error| error.to_string().contains("no regular file")));
+            assert!(
+                Output::create(other).is_err_and(|error| error.to_string().contains("not a regular file"))
+            );
         }
     }
 
     #[test]
-    fn a_place_that_takes_no_file_is_told_without_temporary_names() {
+    fn a_place_that_takes_no_file_is_reported_without_temporary_names() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();

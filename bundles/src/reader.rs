@@ -34,7 +34,7 @@ pub struct Bundle<T = Verified> {
     state: T,
 }
 
-/// Nothing of it is believed yet.
+/// Nothing of it is trusted yet.
 pub struct Unverified {
     archive: Archive,
     front: OwnedFront,

@@ -66,13 +66,13 @@ pub enum BadItem {
     DotDot,
     #[error("the path is empty, too long, or not a plain path")]
     NotPlain,
-    #[error("it does not lie in `{room}`")]
+    #[error("it is not in `{room}`")]
     WrongRoom { room: String },
     #[error("the bundle is not for {0}")]
     ForeignArch(Arch),
     #[error("it is listed twice")]
     Twice,
-    #[error("it stands in the wrong place of the list")]
+    #[error("it is in the wrong place of the list")]
     Unsorted,
     #[error("another entry, `{0}`, uses it as a folder")]
     UsedAsFolder(String),
@@ -88,7 +88,7 @@ pub enum BadItem {
     LinkWithContent,
     #[error("the same content is listed with another size in `{0}`")]
     OtherSize(String),
-    #[error("it lies under the digest of other content")]
+    #[error("it is stored under the digest of other content")]
     Misnamed,
     #[error("the url it comes from has a user or password in it")]
     UserInUrl,
@@ -272,7 +272,7 @@ fn check_neighbours(items: &[Item]) -> Result<(), BadIndex> {
     Ok(())
 }
 
-/// Whatever an image consists of lies in its arch's image room.
+/// Whatever an image consists of is in its arch's image room.
 fn check_images(index: &Index) -> Result<(), BadIndex> {
     let here: HashSet<(Arch, Digest)> = index
         .items
@@ -333,7 +333,7 @@ mod tests {
             problem(vec![at("amd64/bin/../../x")]),
             "entry `amd64/bin/../../x`: the path contains `..`"
         );
-        assert_eq!(problem(vec![at("arm64/bin/x")]), "entry `arm64/bin/x`: it does not lie in `amd64/bin/`");
+        assert_eq!(problem(vec![at("arm64/bin/x")]), "entry `arm64/bin/x`: it is not in `amd64/bin/`");
         for path in ["", "amd64/bin/", "amd64//bin/x", "amd64/bin/./x", "amd64/bin/a\nb", "amd64/bin/a\\b"] {
             assert!(check(&index(vec![at(path)])).is_err(), "{path:?}");
         }

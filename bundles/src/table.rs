@@ -38,11 +38,11 @@ pub struct Footer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadTable {
-    #[error("is cut short: its footer is missing")]
+    #[error("is truncated: its footer is missing")]
     NoFooter,
     #[error("is damaged at its end: its footer is not sound")]
     BadFooter,
-    #[error("is damaged: its footer speaks of another length")]
+    #[error("is damaged: its footer names another length")]
     Misplaced,
     #[error("is damaged at its end: the table of members is not sound")]
     Damaged,
@@ -81,7 +81,7 @@ impl Footer {
         if fits { Ok(footer) } else { Err(BadTable::Misplaced) }
     }
 
-    /// Where in `bytes`, the last ones of a file of `length`, a footer ends that fits what stands before it.
+    /// Where in `bytes`, the last ones of a file of `length`, a footer ends that fits what is before it.
     pub fn end_within(bytes: &[u8], length: u64) -> Option<u64> {
         let before = length.checked_sub(bytes.len() as u64)?;
         let places = bytes.windows(FOOTER_LENGTH).zip(before + FOOTER_LENGTH as u64..);
@@ -127,7 +127,7 @@ impl Footer {
 }
 
 /// Whether most of the bytes that are the same in every footer are there: it is one that was damaged. Zeros
-/// do not count, for many copies that were cut short end in them.
+/// do not count, for many copies that were truncated end in them.
 fn resembles_footer(bytes: &[u8]) -> bool {
     let mut data = MAGIC.to_vec();
     data.resize(FOOTER_DATA, 0);

@@ -1,5 +1,5 @@
 //! Writing a bundle: entries are cut into members, packed on several threads, and written
-//! in order. What lies in memory is a fixed number of members, whatever the bundle's size.
+//! in order. What is in memory is a fixed number of members, whatever the bundle's size.
 
 use crate::entries::{Entry, INDEX, MEMBER, SBOM, SIGNATURE, SUMS};
 use crate::gzip::Encoder;

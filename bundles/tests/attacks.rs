@@ -20,8 +20,12 @@ const ATTACKS: &[Attack] = &[
         "`amd64/bin/evil` is not listed",
     ),
     ("extra-file-inside", |f| f.insert(7, "amd64/bin/evil", b"x"), "`amd64/bin/evil` is not listed"),
-    ("duplicate-entry", |f| duplicate(f, "amd64/addons/net.yaml"), "`amd64/addons/net.yaml` is there twice"),
-    ("duplicate-at-the-end", |f| duplicate_last(f), "is there twice"),
+    (
+        "duplicate-entry",
+        |f| duplicate(f, "amd64/addons/net.yaml"),
+        "`amd64/addons/net.yaml` is there more than once",
+    ),
+    ("duplicate-at-the-end", |f| duplicate_last(f), "is there more than once"),
     ("missing-entry", |f| remove(f, "amd64/bin/tool"), "`amd64/bin/tool` is missing"),
     ("missing-last-entry", |f| drop(f.entries.pop()), "is missing"),
     ("missing-signature", |f| remove(f, "eggo-bundle.json.minisig"), "`SHA256SUMS` is not listed"),
@@ -88,8 +92,12 @@ const ATTACKS: &[Attack] = &[
     ),
     ("swapped-order", |f| swap(f, "amd64/bin/tool", "amd64/file/empty"), "is missing"),
     ("index-not-first", |f| f.insert(0, "first", b"x"), "not an eggo bundle"),
-    ("second-archive-behind", |f| f.behind.push(member(&archive())), "bytes stand behind the archive's end"),
-    ("empty-member-behind", |f| f.behind.push(member(b"")), "bytes stand behind the archive's end"),
+    (
+        "second-archive-behind",
+        |f| f.behind.push(member(&archive())),
+        "there are bytes behind the archive's end",
+    ),
+    ("empty-member-behind", |f| f.behind.push(member(b"")), "there are bytes behind the archive's end"),
     ("named-member", |f| f.tamper.push((4, |m| m[3] = 8)), "gzip header"),
     ("bytes-behind-a-stream", |f| f.tamper.push((4, hide_bytes)), "damaged"),
     ("hidden-member", |f| f.tamper.push((4, |m| m.extend(member(b"hidden")))), "damaged"),
@@ -119,27 +127,27 @@ const SIGNED: &[SignedAttack] = &[
     (
         "swapped-arch-binary",
         |s| s.add("amd64/bin/other", &elf(Arch::Arm64, 9)),
-        "`amd64/bin/other` lies in amd64's folder but is for arm64",
+        "`amd64/bin/other` is in amd64's folder but is for arm64",
     ),
     (
         "swapped-arch-shared",
         |s| s.add("arm64/bin/other", &elf(Arch::Amd64, 70_000)),
-        "`arm64/bin/other` lies in arm64's folder but is for amd64",
+        "`arm64/bin/other` is in arm64's folder but is for amd64",
     ),
     (
         "swapped-arch-folder",
         |s| s.add("amd64/dir/x/other", &elf(Arch::Arm64, 9)),
-        "`amd64/dir/x/other` lies in amd64's folder",
+        "`amd64/dir/x/other` is in amd64's folder",
     ),
     (
         "swapped-arch-deb",
         |s| s.add("arm64/pkg/x.deb", &deb("x", "1", "amd64")),
-        "`arm64/pkg/x.deb` lies in arm64's folder but is for amd64",
+        "`arm64/pkg/x.deb` is in arm64's folder but is for amd64",
     ),
     (
         "swapped-arch-rpm",
         |s| s.add("amd64/pkg/x.rpm", &rpm("x", "aarch64")),
-        "`amd64/pkg/x.rpm` lies in amd64's folder but is for aarch64",
+        "`amd64/pkg/x.rpm` is in amd64's folder but is for aarch64",
     ),
     ("foreign-arch", |s| s.add("amd64/pkg/x.deb", &deb("x", "1", "riscv64")), "is for riscv64"),
     (
@@ -165,7 +173,7 @@ const INDEXES: &[BadIndex] = &[
         |i| i["items"][0]["path"] = "/etc/passwd".into(),
         "`/etc/passwd`: the path is absolute",
     ),
-    ("index-root-file", |i| i["items"][0]["path"] = "SHA256SUMS".into(), "`SHA256SUMS`: it does not lie in"),
+    ("index-root-file", |i| i["items"][0]["path"] = "SHA256SUMS".into(), "`SHA256SUMS`: it is not in"),
     ("index-twice", |i| i["items"][1] = i["items"][0].clone(), "listed twice"),
     ("index-setuid", |i| i["items"][0]["mode"] = 0o4755.into(), "mode 4755"),
     (
@@ -213,7 +221,7 @@ fn an_image_for_another_arch_is_refused() {
     let image = sample.index.images.iter_mut().find(|image| image.arch == Arch::Amd64).unwrap();
     image.config = config;
     let bytes = std::fs::read(sample.write(folder.path())).unwrap();
-    refused(folder.path(), "swapped-arch-image", &bytes, "lies in amd64's folder but is for arm64");
+    refused(folder.path(), "swapped-arch-image", &bytes, "is in amd64's folder but is for arm64");
 }
 
 #[test]
@@ -230,13 +238,13 @@ fn every_bad_index_is_refused_though_signed() {
 }
 
 #[test]
-fn a_stranger_and_nobody_are_not_trusted() {
+fn an_unknown_key_and_none_are_not_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let path = Sample::small().write(folder.path());
-    let stranger = eggo_bundles::KeyPair::generate(None).unwrap();
-    let stranger = eggo_bundles::PublicKey::parse(&stranger.public, "stranger").unwrap();
+    let other = eggo_bundles::KeyPair::generate(None).unwrap();
+    let other = eggo_bundles::PublicKey::parse(&other.public, "other").unwrap();
     let open = |keys: TrustedKeys| Bundle::open(&path).unwrap().verify(&keys).err().unwrap();
-    let error = open(TrustedKeys::new([stranger]));
+    let error = open(TrustedKeys::new([other]));
     assert!(error.to_string().contains(&made::public().id()), "{error}");
     assert!(error.is_untrusted());
     assert!(open(TrustedKeys::default()).to_string().contains("no trusted key"));

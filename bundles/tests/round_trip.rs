@@ -56,7 +56,7 @@ fn parts_are_read_like_the_whole() {
     // Only its checksum told of it.
     std::fs::remove_file(format!("{}.sha256", last.display())).unwrap();
     let error = Bundle::open(&parts[0]).err().unwrap();
-    assert!(error.is_untrusted() && error.to_string().contains("cut short"), "{error}");
+    assert!(error.is_untrusted() && error.to_string().contains("truncated"), "{error}");
     assert!(error.hint().unwrap().contains("the last parts are missing"), "{:?}", error.hint());
 }
 

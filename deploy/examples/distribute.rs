@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [bundle, private, targets @ ..] = words.as_slice() else {
         return Err("usage: distribute BUNDLE PRIVATE-KEY ARCH:PORT…".into());
     };
-    // The key lies beside the bundle, as `pack` leaves it.
+    // The key is beside the bundle, as `pack` leaves it.
     let key = SecretKey::load(Path::new(&format!("{bundle}.key")), || None)?;
     let trusted = TrustedKeys::new([key.public().clone()]);
     let bundle = Bundle::open(Path::new(bundle))?.verify(&trusted)?;

@@ -272,7 +272,7 @@ impl Run {
     }
 
     /// The inverse of steps. `work` undoes some on `node`, and returns the ids of those that it undid, with what went
-    /// wrong with the others. The undone ones are struck from the journal; returns how many those are.
+    /// wrong with the others. The undone ones are removed from the journal; returns how many those are.
     pub async fn undo<F, W>(&self, node: &str, work: F) -> (usize, Option<Report>)
     where
         F: FnOnce(Permit) -> W,

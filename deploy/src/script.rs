@@ -1,6 +1,6 @@
 //! A script of ours: files of shell, and the values that they are given.
 //!
-//! What runs on a node stands in `.sh` files, POSIX sh that `shellcheck` reads. A value never becomes part of
+//! What runs on a node is in `.sh` files, POSIX sh that `shellcheck` reads. A value never becomes part of
 //! their text: it comes as a variable (in capitals) or as an argument, quoted here and nowhere else. What runs a script
 //! on a node is [`crate::remote`].
 

@@ -2,7 +2,7 @@
 //!
 //! `sha256/DIGEST` is whole. `in/DIGEST` is on its way: all of it, or the first bytes after a cut;
 //! `in/DIGEST.rest` continues it. `current` lists what the last whole install needs, `previous` what
-//! the one before it needed. Everything of ours on a node lies below [`ROOT`].
+//! the one before it needed. Everything of ours on a node is below [`ROOT`].
 
 pub use crate::paths::ROOT;
 
@@ -21,7 +21,7 @@ pub const CLUSTER: &str = "/var/lib/eggo/cluster";
 /// A node's programs before an upgrade, noted until it is through.
 pub const FORMER: &str = "/var/lib/eggo/kept/former-programs";
 
-/// Where a whole item lies on the node.
+/// Where a whole item is on the node.
 pub fn path(digest: &Digest) -> String {
     format!("{STORE}/{digest}")
 }

@@ -1,4 +1,4 @@
-//! Kubernetes versions, and the rules about which may stand beside which.
+//! Kubernetes versions, and the rules about which may be beside which.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -215,7 +215,7 @@ fn shared() -> Option<PathBuf> {
     found.join("cis/cis-1.20/master.yaml").exists().then_some(found)
 }
 
-/// The benchmark reads the flags out of the units, as they will lie on the nodes.
+/// The benchmark reads the flags out of the units, as they will be on the nodes.
 #[test]
 fn the_cis_benchmark_passes_but_for_pod_security_policies() {
     let Some(data) = shared() else {
@@ -323,7 +323,7 @@ fn daemon_json_keeps_the_user_s_keys() {
     assert_eq!(value["exec-opts"][0], "native.cgroupdriver=cgroupfs");
     assert_eq!(value["registry-mirrors"].as_array().unwrap().len(), 2);
     assert_eq!(runtime::cgroup_driver(&config, &facts).as_str(), "cgroupfs");
-    // The second time our own file lies there, and the user's beside it: the same comes out.
+    // The second time our own file is there, and the user's beside it: the same comes out.
     facts.settings.insert(format!("/var/lib/eggo/kept/original{path}"), user.as_bytes().to_vec());
     facts.settings.insert(path.into(), first.clone().into_bytes());
     assert_eq!(docker(&config, &facts).unwrap(), first);

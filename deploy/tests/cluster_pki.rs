@@ -41,7 +41,7 @@ fn shared() -> Option<PathBuf> {
     found.join("kubeadm-1.20.2/profile.txt").exists().then_some(found)
 }
 
-/// Lays the files of a node out as they lie on it.
+/// Lays the files of a node out as they are on it.
 fn lay_out(folder: &Folder, to: &Path) {
     for row in rows_of_master("192.168.0.5") {
         let leaf = folder.leaf(Some("master1"), &row, Reuse::WhenGood, now()).unwrap();
@@ -157,7 +157,7 @@ fn of_a_cluster_that_is_there_nothing_is_made_anew() {
         let (path, aside) = (root.join(file), temporary.path().join("aside"));
         std::fs::rename(&path, &aside).unwrap();
         let refusal = Folder::open(&root, now()).err().expect("refused").to_string();
-        assert_eq!(refusal, format!("`{}` is missing, and the cluster runs by it", path.display()));
+        assert_eq!(refusal, format!("`{}` is missing, and the cluster depends on it", path.display()));
         assert!(!path.exists());
         std::fs::rename(&aside, &path).unwrap();
     }

@@ -113,7 +113,7 @@ fn defaults_are_those_of_eggo() {
 }
 
 #[test]
-fn every_problem_is_told_at_once_with_its_place() {
+fn every_problem_is_reported_at_once_with_its_place() {
     let bytes = std::fs::read(fixture("wrong.yaml")).unwrap();
     insta::assert_snapshot!("wrong", config::parse("wrong.yaml", &bytes).unwrap_err().to_string());
 }
@@ -139,7 +139,7 @@ fn minimal(more: &str) -> String {
 #[test]
 fn each_of_these_is_refused_for_its_reason() {
     let cases = [
-        ("a: 1\na: 2\n", "d.yaml:2:1: key `a` stands here a second time; the first is on line 1"),
+        ("a: 1\na: 2\n", "d.yaml:2:1: key `a` is listed a second time; the first is on line 1"),
         ("masters:\n\t- x\n", "use spaces"),
         ("a: 1\n---\nb: 2\n", "2 documents in one file"),
         ("", "the file is empty"),
@@ -163,7 +163,7 @@ fn each_of_these_is_refused_for_its_reason() {
         ),
         (
             &minimal("network: {podcidr: 192.168.0.0/16}\n"),
-            "node `a` (192.168.7.1) lies inside of `network.podcidr`",
+            "node `a` (192.168.7.1) is inside of `network.podcidr`",
         ),
         (
             &minimal("dns-vip: 10.32.0.9\nservice: {dnsaddr: 10.32.0.10}\n"),
@@ -190,7 +190,7 @@ fn each_of_these_is_refused_for_its_reason() {
             &minimal("loadbalance: {name: a, ip: 192.168.7.1, arch: amd64, bind-port: 6443}\n"),
             "is taken by the API server of the same host",
         ),
-        (&minimal("runtime-settings: {a: 1}\nruntime: containerd\n"), "for containerd is a text in TOML"),
+        (&minimal("runtime-settings: {a: 1}\nruntime: containerd\n"), "for containerd is a string of TOML"),
         (
             &minimal("etcd-external: {endpoints: [\"http://x:1\"], ca: /a, cert: /b}\n"),
             "`etcd-external.key` is missing",

@@ -71,13 +71,13 @@ Examples:
   eggo-install bundle.tar.gz -f deploy.yaml --pubkey builder.pub
   eggo-install cleanup -f deploy.yaml
 
-Exit codes: 0 done, 1 something to mend, 2 wrong usage, 3 the bundle is not trusted,
+Exit codes: 0 done, 1 something to fix, 2 wrong usage, 3 the bundle is not trusted,
 4 some nodes failed, 101 a bug of this program, 130 stopped.";
 
 /// Options of every command.
 #[derive(Debug, Clone, clap::Args)]
 struct Global {
-    /// Tell what happens in detail
+    /// Show what happens in detail
     #[arg(short, long, global = true)]
     debug: bool,
 
@@ -178,7 +178,7 @@ fn own_options_only(matches: &ArgMatches) -> Result<(), Report> {
     let ids = matches.ids().map(|id| id.as_str());
     match ids.filter(|id| !["debug", "format", "Global"].contains(id)).find(given) {
         None => Ok(()),
-        Some(id) => Err(usage(format!("`{}` stands before the command `{command}`", id.replace('_', "-")))
+        Some(id) => Err(usage(format!("`{}` is before the command `{command}`", id.replace('_', "-")))
             .hinted(format!("write `eggo-install {command}` first, then its options"))),
     }
 }

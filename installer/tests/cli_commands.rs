@@ -118,7 +118,7 @@ fn a_closed_standard_error_keeps_the_exit_code() {
 }
 
 #[test]
-fn problems_are_told_with_their_place() {
+fn problems_are_reported_with_their_place() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one.yaml"), "mastres: []\n").unwrap();
     insta::assert_snapshot!("problems", told(&eggo(folder.path(), &["validate", "-f", "one.yaml"])));
@@ -138,7 +138,7 @@ fn problems_are_told_with_their_place() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told_with_the_reason() {
+fn files_that_cannot_be_read_are_reported_with_the_reason() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("site")).unwrap();
@@ -162,7 +162,7 @@ fn files_that_cannot_be_read_are_told_with_the_reason() {
 }
 
 #[test]
-fn what_is_not_there_is_told_before_anybody_is_asked() {
+fn what_is_not_there_is_reported_before_anybody_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let template = ["template", "-f", "d.yaml", "--masters", "m1@192.168.7.1", "--workers", "w1@192.168.7.2"];
     assert!(eggo(folder.path(), &template).status.success());
@@ -183,8 +183,8 @@ fn what_is_not_there_is_told_before_anybody_is_asked() {
     assert!(told.starts_with("exit 0") && told.contains(nothing), "{told}");
     assert!(!folder.path().join("state").exists(), "looking makes no state");
     let told = self::told(&eggo(folder.path(), &["facts", "m2", "-f", "d.yaml"]));
-    let stranger = "error: `m2` is no node of the cluster `k8s-cluster`\n\nhint: did you mean `m1`?";
-    assert!(told.contains(stranger), "{told}");
+    let unknown = "error: `m2` is no node of the cluster `k8s-cluster`\n\nhint: did you mean `m1`?";
+    assert!(told.contains(unknown), "{told}");
 
     // There is one now, as far as this machine knows.
     let text = std::fs::read(folder.path().join("d.yaml")).unwrap();

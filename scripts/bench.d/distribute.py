@@ -68,7 +68,7 @@ def few_rows(bench: Bench, program: Path, farm: Farm, load: Load) -> None:
         rsync = f"{farm.empty(targets)}; {farm.each(targets, farm.rsync(load.bundle))}"
         bench.row(f"distribute to {count}", against="`scp` of the bundle", ours=ours, theirs=scp, limit=0.5)
         bench.row(f"distribute to {count}, rsync", against="`rsync` of the bundle", ours=ours, theirs=rsync, limit=0.5)
-    # Ours lies there unpacked and verified; theirs has only come: for comparison.
+    # Ours is there unpacked and verified; theirs has only come: for comparison.
     unpacked = f"{scp}; {farm.each(targets, farm.unpack())}"
     bench.row(unpacked_name(), against="`scp` and `tar xzf`", ours=ours, theirs=unpacked, limit=None)
 

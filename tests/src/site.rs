@@ -76,7 +76,7 @@ impl Release {
         }
     }
 
-    /// Where its programs lie.
+    /// Where its programs are.
     pub fn programs(&self, arch: &str) -> PathBuf {
         cache().join("kubernetes").join(self.kubernetes).join(arch)
     }
@@ -97,7 +97,7 @@ pub struct Site {
     pub cluster: &'static str,
 }
 
-/// A host and the lists of deploy.yaml that it stands in: `masters`, `workers`, `etcds`.
+/// A host and the lists of deploy.yaml that it is in: `masters`, `workers`, `etcds`.
 pub struct Place<'a> {
     pub host: &'a str,
     pub lists: &'a [&'a str],
@@ -332,7 +332,7 @@ pub fn program(name: &str) -> PathBuf {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
         // As the tests themselves are built: other features, or what cargo tells a test about its package,
-        // would compile dependencies anew.
+        // would compile dependencies again.
         build.args(["test", "--quiet", "--locked", "--workspace", "--no-run"]).current_dir(project());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_")) {
             if !["CARGO_HOME", "CARGO_TARGET_DIR"].contains(&name.as_str()) {
@@ -350,7 +350,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A bridge on every worker, and routes to those of the others: the hosts stand in one network.
+/// A bridge on every worker, and routes to those of the others: the hosts are in one network.
 const NETWORK: &str = r#"#!/bin/sh
 set -e
 last=${EGGO_NODE_IP##*.}; net=${EGGO_NODE_IP%.*}

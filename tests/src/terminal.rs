@@ -7,7 +7,7 @@ pub struct Terminal {
     child: Child,
     keyboard: ChildStdin,
     screen: ChildStdout,
-    /// Everything that was on the screen so far, and how much of it stood there before the last answer.
+    /// Everything that was on the screen so far, and how much of it was there before the last answer.
     seen: String,
     answered: usize,
 }

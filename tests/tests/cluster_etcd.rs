@@ -1,4 +1,4 @@
-//! etcd on nodes of its own: masters and members join and leave, data goes back to a snapshot, and a second
+//! etcd on nodes of its own: masters and members join and leave, data is restored from a snapshot, and a second
 //! cluster uses the same etcd as one that is already there.
 
 use eggo_tests::lab::{Kind, Lab};

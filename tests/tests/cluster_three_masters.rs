@@ -94,20 +94,20 @@ fn three_masters_behind_a_load_balancer() {
     assert_eq!(nodes.matches(site.release.kubernetes).count(), 3, "{nodes}");
     assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
 
-    // The mended one. It is killed while it works on a master and while it works on a worker, and goes on.
+    // The fixed one. It is killed while it works on a master and while it works on a worker, and goes on.
     let bundle = site.build_next("next", &next);
-    killed_at(upgrade(&site, &bundle), "m: its turn");
-    killed_at(upgrade(&site, &bundle), "w: its turn");
+    killed_at(upgrade(&site, &bundle), "m: upgrading");
+    killed_at(upgrade(&site, &bundle), "w: upgrading");
     succeed(upgrade(&site, &bundle));
     let again = run(upgrade(&site, &bundle));
     let told = String::from_utf8_lossy(&again.stderr);
-    assert!(again.status.success() && told.contains("every node has all of"), "{told}");
-    assert!(!told.contains("its turn"), "{told}");
+    assert!(again.status.success() && told.contains("every node is already up to date"), "{told}");
+    assert!(!told.contains(": upgrading"), "{told}");
     let nodes = site.kubectl("o", "get nodes --no-headers");
     assert_eq!(nodes.matches(site.release.next).count(), 3, "{nodes}");
     assert!(!nodes.contains("SchedulingDisabled"), "{nodes}");
 
-    // Nobody goes back by an install.
+    // An install never downgrades.
     let mut back = site.install(&[]);
     back.arg(&former).arg("--pubkey").arg(site.path("key.pub")).arg("--yes");
     let refused = run(back);

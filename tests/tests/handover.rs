@@ -47,7 +47,7 @@ fn a_delta_without_its_parent_says_what_it_lacks() {
     let alone = done(folder, "eggo-install", "verify delta.tar.gz --pubkey key.pub");
     assert!(alone.contains("it is a delta with 1 of them; the other 1 are in its parent "), "{alone}");
     let both = done(folder, "eggo-install", "verify delta.tar.gz --pubkey key.pub --base old.tar.gz");
-    assert!(both.contains("it is a delta, and whole with its parent "), "{both}");
+    assert!(both.contains("it is a delta, and complete with its parent "), "{both}");
     let json = done(folder, "eggo-install", "verify delta.tar.gz --pubkey key.pub --format json");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let parent = json["parent"].as_str().expect("its parent").to_string();

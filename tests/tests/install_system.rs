@@ -338,7 +338,7 @@ fn passwords_and_host_keys_are_asked_for_at_a_terminal() {
     install.args(["--ask-password", "--debug"]);
     let mut terminal = user.on_terminal(&install);
     terminal.answer_hidden("password of ops on the nodes: ", "guessed");
-    hosts.iter().for_each(|_| terminal.answer("Do you believe it? [y/N] ", "yes"));
+    hosts.iter().for_each(|_| terminal.answer("Do you trust it? [y/N] ", "yes"));
     let (code, screen) = terminal.end();
     assert_eq!(code, 4, "{screen}");
     for host in hosts {
@@ -351,7 +351,7 @@ fn passwords_and_host_keys_are_asked_for_at_a_terminal() {
         terminal.answer_hidden("password of ops on the nodes: ", PASSWORD);
         let (code, screen) = terminal.end();
         assert_eq!(code, 0, "{screen}");
-        assert!(!screen.contains("Do you believe it?"), "the keys are known now: {screen}");
+        assert!(!screen.contains("Do you trust it?"), "the keys are known now: {screen}");
         assert!(!screen.contains(PASSWORD), "it is not shown: {screen}");
     });
 
@@ -412,7 +412,7 @@ fn what_a_node_has_need_not_be_carried() {
     host.exec("socat -V >/dev/null");
 }
 
-/// A package that stands in the way of the parcel's own.
+/// A package that is in the way of the parcel's own.
 fn put_in_the_way(parcel: &Parcel, host: &Host) {
     if host.name() == "d" {
         let control = "Package: hater\nVersion: 1\nArchitecture: all\nMaintainer: demo <demo@example.org>\n\

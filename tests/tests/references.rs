@@ -1,7 +1,7 @@
 //! The references of manifest and deploy.yaml are what the parsers know: pages and schemas are
 //! made from the tables of keys, and the files that come with the programs obey them.
 //!
-//! `UPDATE_DOCS=1` writes pages and schemas anew.
+//! `UPDATE_DOCS=1` rewrites pages and schemas.
 
 use eggo_bundle::manifest::{self, Manifest};
 use eggo_deploy::config;

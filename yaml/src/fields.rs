@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_colon_is_told_where_yaml_does_not_mind() {
+    fn a_missing_colon_is_reported_where_yaml_does_not_mind() {
         let told = |text: &str| {
             let root = parse("d.yaml", text.as_bytes()).unwrap();
             let reader = Reader::new("d.yaml", KEYS);

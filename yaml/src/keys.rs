@@ -1,7 +1,7 @@
 //! A file's keys as a table. The parser may ask only for keys that stand in it; the reference
 //! page and the schema for editors are made from it.
 
-/// One key and what may stand below it.
+/// One key and what may be below it.
 pub struct Key {
     pub name: &'static str,
     /// Other spellings that mean the same.
@@ -65,7 +65,7 @@ pub(crate) fn knows(keys: &[Key], path: &str) -> bool {
     found.any(|key| rest.is_none_or(|rest| key.shape.mappings().iter().any(|keys| knows(keys, rest))))
 }
 
-/// Every spelling of the keys that may stand below `path`; at the top if it is empty.
+/// Every spelling of the keys that may be below `path`; at the top if it is empty.
 pub(crate) fn below(keys: &'static [Key], path: &str) -> Vec<&'static str> {
     let mut tables = vec![keys];
     for part in path.split('.').filter(|part| !part.is_empty()) {
@@ -81,7 +81,7 @@ pub(crate) fn below(keys: &'static [Key], path: &str) -> Vec<&'static str> {
 }
 
 impl Shape {
-    /// The mappings that may stand here, or in the list that may stand here.
+    /// The mappings that may be here, or in the list that may be here.
     pub(crate) fn mappings(&self) -> Vec<&'static [Key]> {
         match self {
             Shape::Mapping(keys) => vec![keys],

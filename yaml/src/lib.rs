@@ -3,7 +3,7 @@
 //! [`parse`] and [`parse_all`] turn text into [`Node`]s that know their line; [`Fields`]
 //! reads a mapping's known keys and turns what is left over into problems that name the
 //! nearest known key. All problems of a file are collected, not just the first. A file's
-//! [`Key`]s stand in a table, from which its reference and its JSON schema are made.
+//! [`Key`]s are in a table, from which its reference and its JSON schema are made.
 //!
 //! Hostile files cost little: size, depth and the number of nodes after alias expansion
 //! are bounded, tags other than YAML's own are refused.

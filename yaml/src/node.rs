@@ -1,4 +1,4 @@
-//! A YAML value that knows where it stands.
+//! A YAML value that knows where it is.
 
 /// Lines and columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]

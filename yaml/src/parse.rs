@@ -103,7 +103,7 @@ impl<'a> Loader<'a> {
     fn scan_problem(&self, error: &saphyr_parser::ScanError) -> Problem {
         let marker = error.marker();
         if error.info() == "recursion limit exceeded" {
-            // The scanner's own bound on flow collections, which lies above ours.
+            // The scanner's own bound on flow collections, which is above ours.
             let message = format!("nested deeper than {MAX_DEPTH} levels");
             return Problem::new(marker.line(), marker.col() + 1, message);
         }
@@ -211,7 +211,7 @@ impl<'a> Loader<'a> {
                 continue;
             }
             if let Some(first) = lines.insert(text.clone(), key.line) {
-                let message = format!("key `{text}` stands here a second time; the first is on line {first}");
+                let message = format!("key `{text}` is listed a second time; the first is on line {first}");
                 return Err(problem(span, message));
             }
             entries.push(Entry { key: text, line: key.line, column: key.column, node });
@@ -252,7 +252,7 @@ fn without_colon(number: usize, line: &str) -> Option<Problem> {
     Some(problem.hinted(format!("write `{}`", format!("{key}: {}", value.trim()).trim_end())))
 }
 
-/// A line's key and value, without what stands before them, and the column where they begin.
+/// A line's key and value, without what is before them, and the column where they begin.
 fn pair(line: &str) -> (usize, &str) {
     let pair = line.trim_start_matches([' ', '-']);
     (line.len() - pair.len() + 1, pair.trim_end())
@@ -337,7 +337,7 @@ mod tests {
     fn refuses_with_line_and_reason() {
         assert!(
             refused("a: 1\nb: 2\na: 3\n")
-                .starts_with("f.yaml:3:1: key `a` stands here a second time; the first is on line 1")
+                .starts_with("f.yaml:3:1: key `a` is listed a second time; the first is on line 1")
         );
         assert!(refused("a: 1\n---\nb: 2\n").starts_with("f.yaml:3:1: 2 documents"));
         assert!(refused("").contains("the file is empty"));

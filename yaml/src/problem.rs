@@ -53,7 +53,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let length = folded.chars().count();
     known
         .into_iter()
-        // What differs more in length is a stranger; comparing it would take long if it is huge.
+        // What differs more in length is another word; comparing it would take long if it is huge.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= 1 + candidate.len() / 4)
         .map(|candidate| (strsim::damerau_levenshtein(&folded, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len().min(word.len()) / 4)
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_finds_typos_and_not_strangers() {
+    fn nearest_finds_typos_and_no_other_words() {
         let known = ["packages", "package-src", "masters", "etcds"];
         assert_eq!(nearest("pakcages", known), Some("packages"));
         assert_eq!(nearest("package_src", known), Some("package-src"));

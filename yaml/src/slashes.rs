@@ -46,7 +46,7 @@ pub(crate) fn in_broken_text(text: &str) -> Option<Problem> {
             if others.len() > 8 {
                 lines.push(format!("… ({} lines in all)", found.len()));
             }
-            format!("`//` does not start a comment in YAML; it also stands on line {}", lines.join(", "))
+            format!("`//` does not start a comment in YAML; it is also on line {}", lines.join(", "))
         }
     };
     Some(Problem::new(line, column, message).hinted(HINT))
@@ -98,7 +98,7 @@ mod tests {
         let error = parse("f", b"a: x // one\nlist:   // two\n- y\n# // fine\nb: '// fine'\n").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "f:1:6: `//` does not start a comment in YAML; it also stands on line 2 \
+            "f:1:6: `//` does not start a comment in YAML; it is also on line 2 \
              (YAML comments start with `#`: write ` #` in place of ` //`)"
         );
     }

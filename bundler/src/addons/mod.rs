@@ -1,6 +1,6 @@
 //! Addons: files of Kubernetes objects, and the images they need.
 //!
-//! [`discover`] reads one file. What stands in an `image:` field of a pod spec, wherever the
+//! [`discover`] reads one file. What is in an `image:` field of a pod spec, wherever the
 //! pod spec is, is an image. References in other places (arguments, environment, ConfigMaps,
 //! custom fields) may be images: they are reported with their line and bundled on request.
 //! Comments, templates and the schemas of CRDs are not images. A pod spec whose node selector or affinity names
@@ -72,7 +72,7 @@ impl Explain for Error {
         match self {
             Self::Yaml(_) => None,
             Self::Template { .. } => {
-                Some("render it first, e.g. with `helm template`, and bundle what comes out".to_string())
+                Some("render it first, e.g. with `helm template`, and bundle its output".to_string())
             }
             Self::BadImage { source, .. } => source.hint(),
         }

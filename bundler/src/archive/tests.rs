@@ -13,7 +13,7 @@ fn read(path: &Path) -> Result<Names, Error> {
     Ok(names)
 }
 
-/// The project's test data lies beside it, and is not part of it.
+/// The project's test data is beside it, and is not part of it.
 fn test_data() -> Option<PathBuf> {
     let named = std::env::var_os("EGGO_TEST_DATA").map(PathBuf::from);
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");

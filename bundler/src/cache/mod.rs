@@ -2,7 +2,7 @@
 //! beginnings of downloads that were cut.
 //!
 //! ```text
-//! blobs/sha256/HEX      content; never believed without its digest
+//! blobs/sha256/HEX      content; never trusted without its digest
 //! urls/HEX.json         what a url gave last time: etag, digest
 //! partial/KEY           a download in the making, KEY.validator its etag, KEY.lock its lock
 //! tmp/                  files that get their name when they are whole
@@ -104,7 +104,7 @@ impl Cache {
         }
     }
 
-    /// Where content of this digest lies, or would.
+    /// Where content of this digest is, or would be.
     pub fn path(&self, sha256: &Digest) -> PathBuf {
         self.root.join("blobs/sha256").join(sha256.hex())
     }

@@ -79,7 +79,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Begins anew.
+    /// Starts over.
     pub fn restart(&mut self) -> Result<(), Error> {
         let unwritable = |source| Error::Write { path: self.path.clone(), source };
         self.file.set_len(0).map_err(unwritable)?;

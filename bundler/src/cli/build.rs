@@ -81,7 +81,7 @@ pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
     ));
     diff::tell(&built.index, watch);
     if built.index.items.is_empty() {
-        watch.note("warning: the bundle is empty, for the manifest asks for nothing");
+        watch.note("warning: the bundle is empty: the manifest asks for nothing");
     }
     Ok(())
 }

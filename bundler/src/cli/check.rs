@@ -50,7 +50,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
             .exit(Exit::User));
     }
     let whole = if args.base.is_some() { " together with its parent" } else { "" };
-    let open = if findings.is_empty() { "" } else { ", but for what the notes leave open" };
+    let open = if findings.is_empty() { "" } else { ", except for what the notes leave open" };
     watch.note(&format!("`{}` is complete{whole}{open}", args.bundle.display()));
     Ok(())
 }

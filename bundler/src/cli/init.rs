@@ -21,7 +21,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     write_new(&args.file, MANIFEST.as_bytes(), 0o644).map_err(|error| {
         let file = args.file.display();
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            return Report::new(format!("`{file}` is there already")).hinted("name another file");
+            return Report::new(format!("`{file}` already exists")).hinted("name another file");
         }
         Report { hint: hint(&args.file, &error), ..Report::new(format!("cannot write `{file}`: {error}")) }
     })?;

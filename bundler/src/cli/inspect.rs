@@ -88,7 +88,7 @@ struct Line<'a> {
     sha256: Digest,
     roles: &'a [Role],
     dst: Option<&'a str>,
-    /// Whether it lies in this file, and not only in a delta's parent.
+    /// Whether it is in this file, and not only in a delta's parent.
     carried: bool,
 }
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_strangers_do_not_reach_the_terminal_as_they_are() {
+    fn foreign_names_do_not_reach_the_terminal_as_they_are() {
         let digest = Digest::of(b"");
         let mut index =
             Index::new("n", "1", Arch::ALL.to_vec()).with_items(vec![item("amd64/dir/\u{202e}x")]);

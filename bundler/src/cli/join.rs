@@ -11,7 +11,7 @@ use std::path::PathBuf;
 Example:
   eggo-bundle join /media/stick/k8s.tar.gz.001 -o k8s.tar.gz")]
 pub struct Args {
-    /// The first part, or the name of the whole; the others lie beside it.
+    /// The first part, or the name of the whole; the others are beside it.
     first: PathBuf,
     /// The file to write [default: the parts' name without its number, here].
     #[arg(short, long, value_name = "FILE")]

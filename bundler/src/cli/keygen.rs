@@ -39,7 +39,7 @@ fn new_password() -> Result<String, Report> {
             .hinted("set EGGO_KEY_PASSWORD, or use `--no-password`")
     };
     let first = keys::password("password for the new key: ").ok_or_else(missing)?;
-    let second = keys::password("the same again: ").ok_or_else(missing)?;
+    let second = keys::password("repeat the password: ").ok_or_else(missing)?;
     if first != second {
         return Err(Report::new("the two passwords differ"));
     }

@@ -48,7 +48,7 @@ Examples:
   eggo-bundle lock -m k8s.yaml --dry-run  only shows what would change
 
 A repository that lost its signature, or whose metadata is older than in the lock, is refused:
-someone on the way may have changed it. `--accept-repo NAME` takes it nevertheless.")]
+someone in between may have changed it. `--accept-repo NAME` accepts it anyway.")]
 pub struct Args {
     #[command(flatten)]
     manifest: ManifestArgs,

@@ -46,7 +46,7 @@ A first bundle:
   eggo-bundle inspect NAME-VERSION.tar.gz
 
 The bundle is a plain .tar.gz. Carry it across the gap, and run eggo-install there.
-Exit codes: 0 done, 1 something to mend, 2 wrong usage, 3 the bundle is not trusted.")]
+Exit codes: 0 done, 1 something to fix, 2 wrong usage, 3 the bundle is not trusted.")]
 struct Cli {
     #[command(flatten)]
     global: Global,

@@ -89,7 +89,7 @@ impl TrustArgs {
         match Bundle::open(path).and_then(|bundle| bundle.verify(&keys)) {
             Ok(bundle) => Ok(Opened::Verified(bundle)),
             Err(eggo_bundles::Error::Distrust { why, .. })
-                if self.pubkey.is_empty() && why.is_a_stranger() =>
+                if self.pubkey.is_empty() && why.is_unknown_key() =>
             {
                 watch.insist(&format!("warning: `{}` is not verified: {why}", path.display()));
                 let bundle = Bundle::open(path).and_then(Bundle::without_trust);
@@ -130,7 +130,7 @@ impl TrustArgs {
         let signer = pipe.signer(&keys);
         let opened = match &signer {
             Err(eggo_bundles::Error::Distrust { why, .. })
-                if self.pubkey.is_empty() && why.is_a_stranger() =>
+                if self.pubkey.is_empty() && why.is_unknown_key() =>
             {
                 watch.insist(&format!("warning: `{PIPE}` is not verified: {why}"));
                 pipe.without_trust()

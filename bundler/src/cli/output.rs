@@ -43,7 +43,7 @@ impl ForceArgs {
         if self.force || !file.exists() {
             return Ok(());
         }
-        Err(Report::new(format!("`{}` is there already", file.display()))
+        Err(Report::new(format!("`{}` already exists", file.display()))
             .hinted("name another file with `-o`, or replace it with `--force`"))
     }
 }

@@ -16,7 +16,7 @@ Example:
   eggo-bundle publish k8s.tar.gz /srv/www/releases/1.20.2 --pubkey release.key.pub
   eggo-bundle publish k8s.tar.gz oci://registry.example/bundles/k8s:1.20.2 --pubkey release.key.pub
 
-A push that was cut goes on when it is run again; `oras pull` gets the files back. Credentials are
+An interrupted push continues when it is run again; `oras pull` fetches the files. Credentials are
 those of `docker login` or `skopeo login`.")]
 pub struct Args {
     /// The bundle; of a split one, the first part.

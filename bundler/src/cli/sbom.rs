@@ -25,7 +25,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum Kind {
-    /// SPDX 2.3 JSON, as it lies in the bundle.
+    /// SPDX 2.3 JSON, as it is in the bundle.
     #[default]
     #[value(aliases = ["json", "spdx-json"])]
     Spdx,

@@ -7,7 +7,7 @@ use eggo_bundles::Arch;
 use eggo_terminal::Report;
 use std::path::PathBuf;
 
-/// Tell why something is in the bundle: who asked for it, from the lock
+/// Say why something is in the bundle: who asked for it, from the lock
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:

@@ -92,7 +92,7 @@ impl Explain for Error {
             Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "paths are relative to the manifest; `{arch}` is amd64 or arm64, `{machine}` is x86_64 or aarch64"
             }
-            Error::WrongDigest { .. } => "mend the `sha256` in the manifest, or the file",
+            Error::WrongDigest { .. } => "fix the `sha256` in the manifest, or the file",
             Error::IsFolder(_) => "list folders under `dirs`",
             Error::NotFolder(_) => "list single files under `files`",
             Error::NoMember { .. } => {
@@ -104,7 +104,7 @@ impl Explain for Error {
                 "use `{arch}` or `{machine}` in the url or path, or limit it with `archs`"
             }
             Error::ArchiveAsBinary { .. } => "say which `member` of it is the program",
-            Error::Changed { .. } | Error::Unasked { .. } => "run `eggo-bundle lock` to record it anew",
+            Error::Changed { .. } | Error::Unasked { .. } => "run `eggo-bundle lock` to record it again",
             _ => return None,
         };
         Some(hint.to_string())

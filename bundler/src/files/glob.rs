@@ -61,7 +61,7 @@ impl Glob {
         before[self.0.len()]
     }
 
-    /// What may stand for nothing.
+    /// What may match nothing.
     fn skip(&self, before: &mut [bool]) {
         for (at, part) in self.0.iter().enumerate() {
             before[at + 1] |= before[at] && matches!(part, Part::Run | Part::Span | Part::Folders);

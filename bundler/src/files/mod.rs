@@ -23,7 +23,7 @@ use take::Taken;
 
 const AT_ONCE: usize = 6;
 
-/// Where the content of files lies that are not in the cache: local ones stay where they are.
+/// Where the content of files is that are not in the cache: local ones stay where they are.
 pub type Local = HashMap<Digest, PathBuf>;
 
 /// Fetches everything that the manifest's binaries, files and folders name, and records it.

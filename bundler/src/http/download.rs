@@ -15,7 +15,7 @@ const MAX_CUTS: u32 = 1000;
 
 #[derive(Debug, Clone)]
 pub struct Download {
-    /// What a person calls it: stands beside the progress bar.
+    /// What a person calls it, beside the progress bar.
     pub label: String,
     /// The same file in several places, the preferred one first.
     pub urls: Vec<Url>,
@@ -31,7 +31,7 @@ pub struct Download {
 pub struct Downloaded {
     pub sha256: Digest,
     pub size: u64,
-    /// Where it lies in the cache.
+    /// Where it is in the cache.
     pub path: PathBuf,
     /// The mirror that had it; `None` if the cache did.
     pub url: Option<Url>,
@@ -227,7 +227,7 @@ impl Http {
             416 if partial.length() > 0 && download.size == Some(partial.length()) => return Ok(()),
             206 | 416 => {
                 partial.restart()?;
-                let reason = "the server gave another range than asked for".to_string();
+                let reason = "the server sent another range than the one requested".to_string();
                 return Err(passing(Error::Unreachable { url: shown(url), reason }));
             }
             status => {

@@ -68,13 +68,11 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::Offline { .. } => "run once without `--offline` to fill the cache",
-            Error::Status { status: 401 | 403, .. } => {
-                "the server wants credentials, or these do not suffice"
-            }
+            Error::Status { status: 401 | 403, .. } => "the server requires credentials, or rejects these",
             Error::Status { status: 404 | 410, .. } => "check the version and arch in the url",
             Error::Status { status: 429, .. } => "wait a while, or use a mirror",
             Error::WrongDigest { .. } => {
-                "the file is not what was expected: if it was replaced on purpose, mend the checksum; \
+                "the file is not what was expected: if it was replaced on purpose, fix the checksum; \
                  otherwise do not use it"
             }
             Error::Certificate { .. } => "name the server's CA, or its own certificate, with `--ca-file`",
@@ -82,7 +80,7 @@ impl Explain for Error {
                 "start the proxy, or correct `http_proxy`, `https_proxy` and `no_proxy`"
             }
             Error::Silent { .. } => {
-                "the server accepts connections and says nothing: look at it, or use a mirror"
+                "the server accepts connections but does not answer: check it, or use a mirror"
             }
             Error::Unreachable { .. } => {
                 "check the network and the proxy settings; what was fetched so far is kept"

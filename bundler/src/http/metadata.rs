@@ -60,7 +60,7 @@ impl Http {
         }
         let response = self.send(&asked).await?;
         if let (304, Some((entry, bytes))) = (response.status, kept) {
-            debug!("in the cache, and still right: {key}");
+            debug!("in the cache, and still current: {key}");
             let (sha256, freshness) = (entry.sha256, Freshness::Revalidated);
             return Ok(Metadata { bytes: bytes.into(), sha256, url: response.url, freshness });
         }

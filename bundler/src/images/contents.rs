@@ -16,7 +16,7 @@ pub struct Contents {
     pub items: Vec<Item>,
     /// Sorted by arch and name.
     pub images: Vec<Image>,
-    /// The bytes of those items that no registry has, by path; all others lie in the cache.
+    /// The bytes of those items that no registry has, by path; all others are in the cache.
     pub generated: BTreeMap<String, Vec<u8>>,
 }
 

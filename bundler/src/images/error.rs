@@ -177,9 +177,9 @@ impl registry::Error {
                 "log in with `docker login {registry}` or `skopeo login {registry}`: their credentials are used"
             )),
             Self::Denied { registry, username: Some(_), .. } => {
-                Some(format!("check that this user may do that, or log in anew: `skopeo login {registry}`"))
+                Some(format!("check that this user may do that, or log in again: `skopeo login {registry}`"))
             }
-            Self::Token { registry, .. } => Some(format!("log in anew: `skopeo login {registry}`")),
+            Self::Token { registry, .. } => Some(format!("log in again: `skopeo login {registry}`")),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Image references as people write them → the one full form that everything else uses.
 //!
-//! The rules are docker's (`distribution/reference`): what stands before the first `/` is a
+//! The rules are docker's (`distribution/reference`): what is before the first `/` is a
 //! registry only if it has a `.` or a `:`, is `localhost`, or has capitals; without one it is
 //! `docker.io`, where a name without a `/` belongs to `library/`; no tag and no digest means
 //! `latest`.

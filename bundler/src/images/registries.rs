@@ -12,7 +12,7 @@ const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
 
 #[derive(Debug, Clone, Default)]
 pub struct Registries {
-    /// For a registry as it stands in references (`docker.io`), the hosts to ask before it, in
+    /// For a registry as it is in references (`docker.io`), the hosts to ask before it, in
     /// this order: `host[:port][/prefix]`, or with `http://` or `https://` in front.
     pub mirrors: BTreeMap<String, Vec<String>>,
     /// The registries that are spoken to over plain http: `host:port`. None else is, not even

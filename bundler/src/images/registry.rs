@@ -246,7 +246,7 @@ impl Registry {
         let mut url = Url::parse(realm).map_err(|_| bad("has an address that is not a url".to_string()))?;
         let secure = url.scheme() == "https" || (url.scheme() == "http" && self.endpoint.is_plain());
         if !secure {
-            return Err(bad("would be told credentials over plain http".to_string()));
+            return Err(bad("would receive credentials over plain http".to_string()));
         }
         let mut form = vec![("scope", scope)];
         form.extend(service.map(|service| ("service", service)));

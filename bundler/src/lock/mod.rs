@@ -215,7 +215,7 @@ pub enum Error {
     Read { file: PathBuf, source: io::Error },
     #[error("cannot write the lock `{}`", .file.display())]
     Write { file: PathBuf, source: io::Error },
-    #[error("the lock `{}` cannot be understood: {reason}", .file.display())]
+    #[error("the lock `{}` cannot be parsed: {reason}", .file.display())]
     Parse { file: PathBuf, reason: String },
     #[error("the lock `{}` has layout {found}, this program knows up to {VERSION}", .file.display())]
     Newer { file: PathBuf, found: u32 },
@@ -224,12 +224,12 @@ pub enum Error {
 impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Parse { .. } => Some("`eggo-bundle lock` writes it anew".to_string()),
+            Error::Parse { .. } => Some("`eggo-bundle lock` writes a new one".to_string()),
             Error::Newer { .. } => Some("use a newer eggo-bundle".to_string()),
             Error::Write { file, source } => match source.kind() {
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    Some("copy the manifest to where you can write: its lock lies beside it".to_string())
-                }
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(
+                    "copy the manifest to where you can write: its lock is written beside it".to_string(),
+                ),
                 _ => output::hint(file, source),
             },
             Error::Read { .. } => None,

@@ -11,7 +11,7 @@ const TEXT_OR_TEXTS: Shape = Shape::Either(&[Shape::Text, TEXTS]);
 
 const REPO_NAME: Key = required("name", Shape::Text, "Its name in the lock and in messages; unique");
 const EXCLUDE: Key =
-    key("exclude", TEXTS, None, "Packages that are not to be taken from here; `*` is any text");
+    key("exclude", TEXTS, None, "Packages that are not to be taken from here; `*` matches any string");
 const ALLOW_UNSIGNED: Key = key(
     "allow-unsigned",
     Shape::Boolean,
@@ -206,7 +206,7 @@ const ADDON: &[Key] = &[
         "images",
         Shape::Either(&[Shape::Words(&["discover", "all", "none"]), TEXTS]),
         Some("discover"),
-        "Images that come along: those of its pod specs (`discover`), also those named in arguments, environment and \
+        "Images that are bundled with it: those of its pod specs (`discover`), also those named in arguments, environment and \
          ConfigMaps (`all`; a word there that is no image is left out with a warning), none, or those of its pod specs \
          and these. Pods that a node selector or affinity keeps on one arch want their images for that arch only",
     ),
@@ -214,7 +214,7 @@ const ADDON: &[Key] = &[
         "exclude",
         TEXTS,
         None,
-        "Images that do not come along although they were discovered; `*` is any text: `quay.io/coreos/flannel:*-s390x`",
+        "Discovered images that are not bundled; `*` matches any string: `quay.io/coreos/flannel:*-s390x`",
     ),
 ];
 
@@ -256,7 +256,7 @@ pub const KEYS: &[Key] = &[
         "registries",
         Shape::List(&Shape::Mapping(REGISTRY)),
         None,
-        "How to reach a registry, where that needs saying",
+        "How to reach a registry, where the defaults do not fit",
     ),
     key(
         "images",
@@ -268,6 +268,6 @@ pub const KEYS: &[Key] = &[
         "addons",
         Shape::List(&Shape::Mapping(ADDON)),
         None,
-        "Kubernetes objects to apply once the cluster stands",
+        "Kubernetes objects to apply once the cluster is up",
     ),
 ];

@@ -1,7 +1,7 @@
 //! What to bundle, as its author wrote it: types here, reading in `parse`, its keys in `keys`,
 //! the `{version}` and `{arch}` of urls and paths in `template`.
 //!
-//! Nothing is looked up: what the words lead to stands in the lock.
+//! Nothing is looked up: what the words lead to is in the lock.
 
 mod keys;
 mod parse;

@@ -365,7 +365,7 @@ fn archs(fields: &Fields<'_>) -> Vec<Arch> {
     for node in fields.list("archs") {
         match fields.reader().text(node, &fields.name("archs")).map(|text| text.parse::<Arch>()) {
             Some(Ok(arch)) if archs.contains(&arch) => {
-                fields.reader().at(node, format!("arch `{arch}` stands here twice"));
+                fields.reader().at(node, format!("arch `{arch}` is listed twice"));
             }
             Some(Ok(arch)) => archs.push(arch),
             Some(Err(error)) => fields.reader().at(node, error.to_string()),
@@ -404,7 +404,7 @@ fn unique(reader: &Reader, names: impl Iterator<Item = (String, usize)>) {
     let mut seen = std::collections::HashMap::new();
     for (name, line) in names {
         if let Some(first) = seen.get(&name) {
-            let message = format!("{name} stands here a second time; the first is on line {first}");
+            let message = format!("{name} is listed a second time; the first is on line {first}");
             reader.problem(eggo_yaml::Problem::new(line, 1, message));
         } else {
             seen.insert(name, line);

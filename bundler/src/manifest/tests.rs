@@ -125,7 +125,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             "name: a\nversion: 1\nbinaries:\n- {name: x, path: x, dst: /usr/bin}\n- {name: x, path: y, dst: /usr/bin, archs: [arm64]}",
-            &["m.yaml:5:1: bin `x` for arm64 stands here a second time; the first is on line 4"],
+            &["m.yaml:5:1: bin `x` for arm64 is listed a second time; the first is on line 4"],
         ),
         ("name: a\nversion: 1\npackages: {workr: [x]}", &["m.yaml:3:12: unknown role `workr`"]),
         (

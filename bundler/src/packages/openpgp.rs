@@ -58,7 +58,7 @@ impl Keyring {
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), Untrusted> {
         let bad = |error: pgp::errors::Error| Untrusted::BadKeyring(error.to_string());
         let before = self.keys.len();
-        // Several armored blocks may stand in one file.
+        // Several armored blocks may be in one file.
         for block in armored_blocks(bytes) {
             let (keys, _) = SignedPublicKey::from_reader_many(block).map_err(bad)?;
             for key in keys {
@@ -278,7 +278,7 @@ fn split_cleartext(message: &str) -> Option<(String, &str)> {
     if next()?.1 != BEGIN {
         return None;
     }
-    // Nothing but the hash's name may stand before the text: it would seem to be signed.
+    // Nothing but the hash's name may be before the text: it would seem to be signed.
     while next().filter(|(_, line)| line.is_empty() || line.starts_with("Hash: "))?.1.starts_with("Hash: ") {}
     let mut text = String::with_capacity(message.len() + message.len() / 32);
     let mut separator = "";

@@ -52,7 +52,7 @@ impl Explain for Error {
             Error::Cache(error) => error.hint(),
             Error::Bundle(error) => error.hint(),
             Error::Incomplete { .. } => {
-                Some("build the bundle anew, with its baseline captured on a target".into())
+                Some("build the bundle again, with its baseline captured on a target".into())
             }
             Error::Read { .. } => None,
         }

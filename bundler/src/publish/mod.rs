@@ -49,7 +49,7 @@ pub async fn to_registry(
 ) -> Result<Pushed, Error> {
     let scratch = tempfile::tempdir().map_err(Error::unwritten(&std::env::temp_dir()))?;
     let name = format!("{}.tar.gz", stem(bundle.index()));
-    // A bundle in parts is joined first; a whole one is read where it lies.
+    // A bundle in parts is joined first; a whole one is read where it is.
     let source = bundle.path().to_path_buf();
     let whole = std::fs::metadata(&source).map_err(Error::unwritten(&source))?.len() == bundle.size();
     let (path, digest) = match whole {

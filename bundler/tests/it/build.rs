@@ -131,7 +131,7 @@ fn a_lock_keeps_the_archs_that_it_has() {
     assert!(!has_both());
     world.done(&["lock", "-m", "m.yaml"]);
     assert!(has_both());
-    // Stale, and made anew for one of them.
+    // Stale, and made again for one of them.
     world.write("m.yaml", String::from_utf8(world.read("m.yaml")).unwrap().replace("1.0", "1.1"));
     world.done(&build_with(&["--arch", "amd64"]));
     assert!(has_both());
@@ -186,7 +186,7 @@ fn downloads_survive_a_cut_and_need_no_network_twice() {
 }
 
 #[test]
-fn a_corrupted_cache_is_mended_by_the_build() {
+fn a_corrupted_cache_is_fixed_by_the_build() {
     let (world, _server) = served();
     world.done(&BUILD);
     let good = world.read("out.tar.gz");

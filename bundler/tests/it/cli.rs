@@ -166,7 +166,7 @@ fn the_bill_of_materials_has_the_time_that_is_said() {
 }
 
 #[test]
-fn an_image_that_cannot_be_had_is_told_with_who_wants_it() {
+fn an_image_that_cannot_be_had_is_reported_with_who_wants_it() {
     let world = World::new();
     world.write("addon.yaml", "kind: Pod\nspec: {containers: [{image: 'localhost:1/app:1'}]}\n");
     world.write("a.yaml", "name: x\nversion: 1\naddons: [{name: hello, path: addon.yaml}]\n");

@@ -313,7 +313,7 @@ async fn file_urls_are_read_and_missing_ones_said() {
 }
 
 #[test]
-fn a_bad_url_is_told_without_its_password() {
+fn a_bad_url_is_reported_without_its_password() {
     for text in ["http://alice:secret@[bad/x", "ftp://alice:secret@host/x", "http://alice:secret@host:port/"]
     {
         let error = http::url(text).unwrap_err().to_string();

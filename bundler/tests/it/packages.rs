@@ -75,14 +75,14 @@ fn why_names_everyone_who_needs_it() {
 }
 
 #[test]
-fn a_misspelt_package_is_told_with_what_was_meant() {
+fn a_misspelt_package_is_reported_with_what_was_meant() {
     let Some(world) = repository() else { return };
     world.write("m.yaml", manifest(&world, "app, libcomon"));
     insta::assert_snapshot!(world.transcript(&["lock", "-m", "m.yaml"]));
     world.write("m.yaml", manifest(&world, "app, 'tolo >= 1'"));
     let ran = world.run(&["lock", "-m", "m.yaml"]);
     assert!(ran.stderr.contains("hint: did you mean `tool`?"), "{}", ran.stderr);
-    // A stranger is not guessed, and a known name is not second-guessed.
+    // An unknown name is not guessed, and a known name is not second-guessed.
     world.write("m.yaml", manifest(&world, "app, zebra"));
     let ran = world.run(&["lock", "-m", "m.yaml"]);
     assert!(ran.code == 1 && !ran.stderr.contains("did you mean"), "{}", ran.stderr);
@@ -149,7 +149,7 @@ fn guarded(folder: std::path::PathBuf) -> Server {
     })
 }
 
-/// What stands in a url to fetch something stays on this machine.
+/// What is in a url to fetch something stays on this machine.
 #[test]
 fn passwords_in_urls_are_used_and_recorded_nowhere() {
     let Some(world) = repository() else { return };

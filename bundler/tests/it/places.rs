@@ -1,4 +1,4 @@
-//! Where results are written to, and what is written over.
+//! Where results are written to, and what is overwritten.
 
 use crate::build::{BUILD, build_with, local};
 use crate::world::{AMD64, Ran, elf, noise};
@@ -84,7 +84,7 @@ fn a_full_disk_leaves_no_half_file() {
 }
 
 #[test]
-fn a_lock_that_cannot_be_written_is_told_at_once() {
+fn a_lock_that_cannot_be_written_is_reported_at_once() {
     let world = local();
     let read_only = world.path("read-only");
     std::fs::create_dir(&read_only).unwrap();
@@ -125,7 +125,7 @@ fn what_was_put_together_is_not_replaced_unasked() {
 }
 
 #[test]
-fn a_cut_or_empty_copy_is_told_as_that() {
+fn a_cut_or_empty_copy_is_reported_as_such() {
     let world = local();
     world.done(&BUILD);
     world.write("empty.tar.gz", "");

@@ -159,7 +159,7 @@ pub fn tar_gz(members: &[(&str, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// Where the tests' third-party data lies, if it is here.
+/// Where the tests' third-party data is, if it is here.
 pub fn test_data() -> Option<PathBuf> {
     let named = std::env::var_os("EGGO_TEST_DATA").map(PathBuf::from);
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");

@@ -53,7 +53,10 @@ fn an_arch_may_live_on_another_server() {
     assert_eq!(homes, expected);
     let error = of(&|_| String::new()).lock().unwrap_err();
     assert!(error.contains("/Packages` of stable"), "{error}");
-    assert!(error.contains("hint: if this server has not every arch, say which with `archs`"), "{error}");
+    assert!(
+        error.contains("hint: if this server does not have every arch, name those that it has with `archs`"),
+        "{error}"
+    );
 }
 
 /// Serves a folder that changes to `next` after the first Release was read.

@@ -39,7 +39,7 @@ pub struct Rpm {
     lead: Vec<u8>,
     /// The signature header's entries, by tag.
     pub signature: Header,
-    /// The main header as it stands in the file: what header signatures and digests cover.
+    /// The main header as it is in the file: what header signatures and digests cover.
     pub header: Vec<u8>,
     /// Where in the file the main header begins, and the payload behind it.
     pub header_offset: u64,

@@ -148,7 +148,7 @@ impl Members for MembersFrom<'_> {
     }
 }
 
-/// Whether a sound footer stands a little before the file's end.
+/// Whether a sound footer is a little before the file's end.
 fn goes_on_behind_its_end(source: &dyn ReadAt) -> bool {
     let length = source.length();
     let last = length.min(64 << 10);
@@ -157,7 +157,7 @@ fn goes_on_behind_its_end(source: &dyn ReadAt) -> bool {
     read.is_ok() && Footer::end_within(&raw, length).is_some()
 }
 
-/// Whether the file's first member is the front of a bundle: then it is a bundle cut short.
+/// Whether the file's first member is the front of a bundle: then it is a bundle that was truncated.
 fn begins_like_a_bundle(source: &dyn ReadAt) -> bool {
     let mut raw = vec![0; source.length().min(64 << 10) as usize];
     let read: io::Result<()> = source.read_exact_at(&mut raw, 0);

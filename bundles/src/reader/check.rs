@@ -107,7 +107,7 @@ impl Opened {
 }
 
 impl Contents {
-    /// What stands where the archive should end; none if it does.
+    /// What is where the archive should end; none if it does.
     pub(super) fn at_end(&self, bytes: &[u8]) -> Option<Refusal> {
         if bytes == END {
             return None;

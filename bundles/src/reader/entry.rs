@@ -17,7 +17,7 @@ pub struct EntryReader {
     stream: u64,
     size: u64,
     scratch: Scratch,
-    /// Where in the scratch the current piece of content lies.
+    /// Where in the scratch the current piece of content is.
     piece: Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Extracting to a folder: nothing is written outside of it, whatever lies in it already.
+//! Extracting to a folder: nothing is written outside of it, whatever is in it already.
 //!
 //! Folders are opened one component at a time and never through a link. A file gets its
 //! name only after its content was checked, and replaces what had the name before.
@@ -253,7 +253,7 @@ impl Root {
         format!(".eggo-{}-{}", std::process::id(), self.temporary.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The folder that `path` lies in, made where needed, and its last component.
+    /// The folder that `path` is in, made where needed, and its last component.
     fn open_parent<'a>(&self, path: &'a str) -> Result<(OwnedFd, &'a str), Error> {
         let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut folder = self.opened.try_clone().map_err(|source| self.failed(path, source))?;
@@ -269,7 +269,7 @@ impl Root {
             };
             folder = next.map_err(|errno| match errno {
                 Errno::LOOP | Errno::NOTDIR => {
-                    let what = "something that is not a folder, or a link, stands where a folder must be";
+                    let what = "something that is not a folder, or a link, is where a folder must be";
                     Error::InTheWay { path: self.folder.join(path), what }
                 }
                 errno => self.failed(path, errno.into()),

@@ -1,4 +1,4 @@
-//! The small entries at the front, read before anything is believed: by their framing alone.
+//! The small entries at the front, read before anything is trusted: by their framing alone.
 
 use crate::entries::{BLOCK, Entry, MEMBER};
 use crate::error::{Error, Refusal};

@@ -71,7 +71,7 @@ impl Read for ItemReader {
 }
 
 impl Opened {
-    /// Where the content of a listed item lies; none for a symbolic link.
+    /// Where the content of a listed item is; none for a symbolic link.
     fn find(self: &Arc<Self>, item: &Item) -> Result<(Arc<Self>, Option<usize>), Error> {
         let items = &self.contents.index.items;
         let known = items.binary_search_by(|known| known.path.as_str().cmp(&item.path));
@@ -85,7 +85,7 @@ impl Opened {
         Ok((opened, Some(number)))
     }
 
-    /// Where content like that of `item` lies: here or in the parent.
+    /// Where content like that of `item` is: here or in the parent.
     pub(super) fn find_content(self: &Arc<Self>, item: &Item) -> Result<(Arc<Self>, usize), Error> {
         if let Some(number) = self.contents.entries.carrier(item) {
             return Ok((self.clone(), number));

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 const BUFFER: usize = 256 << 10;
 
-/// A bundle that comes through a pipe; nothing of it is believed yet.
+/// A bundle that comes through a pipe; nothing of it is trusted yet.
 pub struct Pipe {
     stream: Stream,
     front: OwnedFront,

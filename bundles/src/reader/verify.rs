@@ -147,7 +147,7 @@ impl Contents {
         }
     }
 
-    /// Every item that has this content must lie in the folder of an arch that it is made for.
+    /// Every item that has this content must be in the folder of an arch that it is made for.
     fn check_arch(&self, position: usize, users: &Users, content: &mut dyn Hashed) -> Result<(), Unfit> {
         let carrier = &self.index.items[position];
         let sharers =

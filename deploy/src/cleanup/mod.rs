@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(1800);
 pub struct Options {
     /// Loaded images go too.
     pub images: bool,
-    /// Nodes that cannot be reached are struck from the journal: they will not come back.
+    /// Nodes that cannot be reached are removed from the journal: they will not come back.
     pub forget_gone: bool,
     /// Nodes that are the machine that we run on.
     pub this_machine: BTreeSet<String>,
@@ -78,7 +78,7 @@ impl Cleaning {
         self.strike_hooks().await.map_err(PhaseError::Whole)?;
         if self.options.forget_gone {
             for node in gone {
-                self.run.event(Event::warning(Some(&node), "not reached, and struck from the journal"));
+                self.run.event(Event::warning(Some(&node), "not reached, and removed from the journal"));
                 self.run.journal().append(Record::Forget { node, at: now() }).await?;
             }
         } else {

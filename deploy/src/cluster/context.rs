@@ -114,7 +114,7 @@ impl ClusterView {
         Ok(Kubectl::new(&*master.remote, program, self.admin_kubeconfig(&server)?))
     }
 
-    /// The administrator's kubeconfig for one server. It never lies on a node. Where the certificate on this machine is
+    /// The administrator's kubeconfig for one server. It is never on a node. Where the certificate on this machine is
     /// not good any more, another one is made for this once.
     pub fn admin_kubeconfig(&self, server: &str) -> Result<Zeroizing<String>, Report> {
         let leaf = self.pki()?.leaf_for_now(None, &self.admin_row(), Timestamp::now())?;
@@ -274,7 +274,7 @@ impl Cluster {
     }
 }
 
-/// Where a program lies on a node, or an error that says what the bundle lacks.
+/// Where a program is on a node, or an error that says what the bundle lacks.
 pub fn require<'a>(node: &Node, facts: &'a Facts, program: &str, role: Role) -> Result<&'a str, Report> {
     facts.path(program).ok_or_else(|| {
         Report::new(format!("{}: `{program}` is not installed", node.host.name))

@@ -1,6 +1,6 @@
 //! kubectl on a master, with the administrator's kubeconfig for just as long as it runs.
 //!
-//! The kubeconfig comes with standard input and lies in memory (tmpfs, 0600) until the command
+//! The kubeconfig comes with standard input and is in memory (tmpfs, 0600) until the command
 //! ends; what follows it on standard input is the command's own.
 
 use crate::paths::KUBECTL as FOLDER;

@@ -2,7 +2,7 @@
 //!
 //! [`flags`] and [`files`] decide what every component is told, from the config and from what
 //! the node has ([`crate::facts`]); they do no I/O. [`phases`] is the list of what is done, in order; each
-//! phase is a module below [`deploy`]. What comes after a deploy stands beside it: [`certs`], [`delete`],
+//! phase is a module below [`deploy`]. What comes after a deploy is beside it: [`certs`], [`delete`],
 //! [`upgrade`], [`status`], [`etcd_data`]. How content gets onto a node is not decided here.
 
 pub mod certs;

@@ -1,7 +1,7 @@
 //! A component as a systemd service: its files, its unit, and running.
 //!
 //! A stamp on the node says with which files and which program the service was last started, so
-//! that a run that was cut off between writing and restarting is made good by the next one, and a
+//! that a run that was interrupted between writing and restarting is made good by the next one, and a
 //! service that runs as it should is left alone.
 
 use super::context::Node;
@@ -29,7 +29,7 @@ pub struct Service {
     pub files: Vec<RemoteFile>,
     /// What else a restart depends on: the program's version.
     pub depends: String,
-    /// It reads its files anew without stopping.
+    /// It reloads its files without stopping.
     pub reloads: bool,
     /// Runs before the start.
     pub before: Option<Script>,

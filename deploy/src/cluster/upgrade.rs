@@ -139,7 +139,7 @@ impl Rolling<'_> {
         let done = self.before().await?.values().all(|before| before.through);
         drop(waits);
         if done {
-            let text = format!("every node has all of {} already", self.to);
+            let text = format!("every node is already up to date with {}", self.to);
             self.cluster.run.event(Event::note(None, text));
             return Ok(());
         }
@@ -215,7 +215,7 @@ async fn turn(
 ) -> Result<(), PhaseError> {
     let name = &node.host.name;
     if !before.through {
-        cluster.run.event(Event::note(Some(name), "its turn"));
+        cluster.run.event(Event::note(Some(name), "upgrading"));
     }
     let done = services(cluster, node, installer, &before.former).await;
     done.map_err(|report| failed_on(&cluster.run, name, report))?;
@@ -250,7 +250,7 @@ async fn services(
     if is_stopped(&cause) {
         return Err(cause);
     }
-    // The next master still runs the old version; this one goes back to it.
+    // The next master still runs the old version; this one is rolled back to it.
     let went_back = async {
         installer.reopen(node).await?;
         let lost = before.give_back(cluster, node, &stay).await?;
@@ -269,7 +269,7 @@ async fn services(
     Err(cause.hinted(match (&*lost, &*stay) {
         ([], []) => "this node is back on its former version; the upgrade has stopped",
         ([], _) => {
-            "this node is back on its former version, but for etcd, which stays; the upgrade has stopped"
+            "this node is back on its former version, except for etcd, which stays; the upgrade has stopped"
         }
         _ => "this node works again, in part on its former version; the upgrade has stopped",
     }))
@@ -308,7 +308,7 @@ async fn worker(
     let name = &node.host.name;
     let kubectl = cluster.kubectl().await?;
     if before.through {
-        cluster.run.event(Event::note(Some(name), "has it all already: its pods stay"));
+        cluster.run.event(Event::note(Some(name), "already up to date: its pods stay"));
     } else if let Err(report) = drain(cluster, &kubectl, name, options.drain).await {
         if !is_stopped(&report) {
             // It still runs what it ran.
@@ -326,7 +326,7 @@ async fn worker(
         Err(mut cause) => {
             cluster.run.event(Event::warning(
                 Some(name),
-                "it did not come up again; going back to the kept programs",
+                "it did not come up again; rolling back to the kept programs",
             ));
             // The control plane on this node, if there is one, came up with the new ones.
             let given = async {
@@ -372,7 +372,7 @@ fn no_way_back(lost: &[String]) -> Option<String> {
 }
 
 async fn drain(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str, limit: Duration) -> Result<(), Report> {
-    cluster.run.event(Event::note(Some(name), "its turn: its pods move to other nodes"));
+    cluster.run.event(Event::note(Some(name), "upgrading: its pods move to other nodes"));
     let work = async |permit| {
         let command = kubectl.change(permit, "drain the node", drain_script(name, limit));
         kubectl.run(command.timeout(limit + Duration::from_secs(60))).await?;
@@ -409,10 +409,10 @@ async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), 
     ready::wait(&fresh, &[name], limit).await.map_err(|error| error.report("wait for the node"))
 }
 
-/// A node before its turn.
+/// A node before it is upgraded.
 struct Before {
     former: Former,
-    /// It has all of the new content and its version: an upgrade that goes on where another was cut short
+    /// It has all of the new content and its version: an upgrade that goes on where another was interrupted
     /// leaves its pods alone.
     through: bool,
 }

@@ -1,4 +1,4 @@
-//! How the API is reached, whose authority it has, and where its data lies.
+//! How the API is reached, whose authority it has, and where its data is.
 
 use super::address::{Endpoint, is_subdomain};
 use super::model::{ApiServer, ExternalEtcd, Host, Sans};

@@ -129,11 +129,11 @@ impl<'a> Hosts<'a> {
             entry.finish();
             let Some(host) = host else { continue };
             if seen.iter().any(|(_, ip)| *ip == host.ip) {
-                self.reader.at(node, format!("address `{}` stands twice in `{key}`", host.ip));
+                self.reader.at(node, format!("address `{}` is listed twice in `{key}`", host.ip));
             } else if let Some(name) = &host.name
                 && seen.iter().any(|(known, _)| known.as_ref() == Some(name))
             {
-                self.reader.at(node, format!("name `{name}` stands twice in `{key}`"));
+                self.reader.at(node, format!("name `{name}` is listed twice in `{key}`"));
             }
             seen.push((host.name.clone(), host.ip));
             self.merge(host);

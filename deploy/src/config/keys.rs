@@ -50,11 +50,7 @@ const HOST: &[Key] = &[
         None,
         "The node's name in the cluster: RFC 1123, unique; else called after cluster and list: `k8s-cluster-master-0`",
     ),
-    required(
-        "ip",
-        Shape::Address,
-        "Its address; the same one may stand in several lists, with equal entries",
-    ),
+    required("ip", Shape::Address, "Its address; the same one may be in several lists, with equal entries"),
     key("port", PORT, Some("22"), "Where its sshd listens"),
     key("arch", ARCHS, Some("amd64"), "Its architecture"),
     OWN_USER,
@@ -93,7 +89,7 @@ const ITEM: &[Key] = &[
         None,
         "When a script runs; required for `shell`",
     ),
-    key("timeout", Shape::Duration, Some("30s"), "After which a script is stopped")
+    key("timeout", Shape::Duration, Some("30s"), "After how long a script is stopped")
         .or(&["TimeOut", "Timeout"]),
 ];
 
@@ -186,7 +182,7 @@ pub const KEYS: &[Key] = &[
                 "gateway",
                 Shape::Address,
                 Some("10.32.0.1"),
-                "The address of the API's service: Kubernetes takes the first of `cidr`, whatever stands here",
+                "The address of the API's service: Kubernetes takes the first of `cidr`, whatever is set here",
             ),
             key(
                 "dns",
@@ -220,7 +216,7 @@ pub const KEYS: &[Key] = &[
                 "plugin",
                 Shape::Text,
                 None,
-                "Who lays the pods' network (calico, flannel…); the plan tells when no addon is called so",
+                "Which addon provides the pods' network (calico, flannel…); the plan says so if none has this name",
             ),
             key("plugin-args", Shape::Free(&Shape::Text), None, "Its settings").or(&["pluginargs"]),
         ]),
@@ -246,7 +242,7 @@ pub const KEYS: &[Key] = &[
         "apiserver-timeout",
         Shape::Duration,
         Some("120s"),
-        "After which the API server gives a request up (`--request-timeout`)",
+        "After how long the API server gives up on a request (`--request-timeout`)",
     ),
     key(
         "etcd-external",
@@ -260,7 +256,7 @@ pub const KEYS: &[Key] = &[
             ]),
         ]),
         Some("false"),
-        "An etcd that is already there",
+        "An etcd that already exists",
     ),
     key("etcd-token", Shape::Text, Some("etcd-cluster"), "The token of the etcd cluster"),
     key("dns-vip", Shape::Address, None, "The same as `service.dnsaddr`"),
@@ -271,7 +267,7 @@ pub const KEYS: &[Key] = &[
         "cni-bin-dir",
         Shape::Text,
         Some("/opt/cni/bin"),
-        "Where CNI programs lie: one folder or several, with commas",
+        "Where CNI programs are: one folder, or several separated by commas",
     ),
     key("runtime", Shape::Words(crate::runtimes::WORDS), Some("docker"), "The container runtime"),
     key("runtime-endpoint", Shape::Text, None, "Its socket: `unix:///PATH`; else its usual one"),
@@ -279,7 +275,7 @@ pub const KEYS: &[Key] = &[
         "runtime-settings",
         Shape::Anything,
         None,
-        "Your own settings, merged into its configuration: keys of daemon.json (docker, iSulad) or a text in TOML \
+        "Your own settings, merged into its configuration: keys of daemon.json (docker, iSulad) or a string of TOML \
          (containerd)",
     ),
     key("registry-mirrors", TEXTS, None, "Mirrors of registries"),

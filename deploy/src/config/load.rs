@@ -104,7 +104,7 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
     Ok(Loaded { config, warnings: warnings.finish(file), lacking, private_keys: way::key_places(&root, "") })
 }
 
-/// Also gives the place of the package source. Where something is wrong, a default stands in and the reader knows of
+/// Also gives the place of the package source. Where something is wrong, a default is used and the reader knows of
 /// it.
 fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings) -> (Config, (usize, usize)) {
     let external_etcd = control_plane::external_etcd(top);

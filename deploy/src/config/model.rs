@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Config {
     pub cluster_id: String,
     pub login: Login,
-    /// One per address, in the order they first stand in the file: masters, workers, etcds, load balancer.
+    /// One per address, in the order in which the file first has them: masters, workers, etcds, load balancer.
     pub hosts: Vec<Host>,
     /// The port that the load balancer listens on; there is a host with that role if and only if this is set.
     pub load_balancer_port: Option<u16>,
@@ -132,7 +132,7 @@ pub struct Sans {
 pub struct Etcd {
     /// The cluster token.
     pub token: String,
-    /// An etcd that is already there; then no host has the role etcd.
+    /// An etcd that already exists; then no host has the role etcd.
     pub external: Option<ExternalEtcd>,
 }
 
@@ -195,7 +195,7 @@ pub struct Item {
     pub names: Vec<String>,
     /// Checked against the whitelist; set for binaries, files and folders.
     pub dst: Option<String>,
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub line: usize,
 }
 
@@ -211,7 +211,7 @@ pub enum ItemKind {
     Image,
 }
 
-/// The list that an item stands in, which decides the nodes that get it.
+/// The list that an item is in, which decides the nodes that get it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Section {

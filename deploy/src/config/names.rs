@@ -45,7 +45,7 @@ mod tests {
     use eggo_errors::Explain as _;
 
     #[test]
-    fn nodes_are_found_by_name_and_address_and_strangers_are_told() {
+    fn nodes_are_found_by_name_and_address_and_unknown_ones_are_reported() {
         let text = "masters: [{name: master1, ip: 192.168.7.1, arch: amd64}]\n\
                     workers: [{name: w1, ip: 192.168.7.2, arch: amd64}]\n\
                     install: {package-source: {type: bundle}}\n";

@@ -143,7 +143,7 @@ pub(super) fn check(top: &Fields<'_>, config: &Config, warnings: &Warnings) {
     for host in &config.hosts {
         for (network, key) in [(cidr, "service.cidr"), (pods, "network.podcidr")] {
             if network.contains(host.ip) {
-                fail(format!("node `{}` ({}) lies inside of `{key}` {network}", host.name, host.ip));
+                fail(format!("node `{}` ({}) is inside of `{key}` {network}", host.name, host.ip));
             }
         }
     }

@@ -61,7 +61,7 @@ fn runtime_settings(top: &Fields<'_>, kind: RuntimeKind) -> Option<RuntimeSettin
         (Format::Toml, ..) => {
             top.reader().at_hinted(
                 node,
-                format!("`runtime-settings` for {kind} is a text in TOML"),
+                format!("`runtime-settings` for {kind} is a string of TOML"),
                 "write `runtime-settings: |` and the settings indented below",
             );
             None

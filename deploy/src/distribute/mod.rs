@@ -46,7 +46,7 @@ pub struct Delivered {
 pub enum DeliveryError {
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    #[error("{node}: `{path}` does not arrive whole: its sha256 differs on the node")]
+    #[error("{node}: `{path}` does not arrive intact: its sha256 differs on the node")]
     Damaged { node: String, path: String },
     #[error("cannot read `{path}` from the bundle: {reason}")]
     Source { path: String, reason: String },

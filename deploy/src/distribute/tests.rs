@@ -154,7 +154,7 @@ async fn what_arrives_damaged_is_sent_again_and_then_given_up() {
     let delivered = bring(vec![delivery(&host, &items)], source, Arc::new(Silent)).await;
     assert_eq!(delivered.failures.len(), 1);
     let report = &delivered.failures[0].report;
-    assert_eq!(report.message, "a: `amd64/bin/000` does not arrive whole: its sha256 differs on the node");
+    assert_eq!(report.message, "a: `amd64/bin/000` does not arrive intact: its sha256 differs on the node");
     assert!(!host.path(&store::path(&items[0].sha256)).exists());
 }
 

@@ -17,7 +17,7 @@ pub struct Baseline {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoBaseline {
-    #[error("no node has told of its packages")]
+    #[error("no node has reported its packages")]
     Nothing,
     #[error("these nodes are too different for one baseline")]
     Different { kinds: BTreeMap<String, Vec<String>> },

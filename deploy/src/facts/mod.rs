@@ -149,7 +149,7 @@ pub enum Protocol {
 }
 
 impl Facts {
-    /// The mount that `path` lies on.
+    /// The mount that `path` is on.
     pub fn mount(&self, path: &str) -> Option<&Mount> {
         let fits = |mount: &&Mount| Path::new(path).starts_with(&mount.path);
         self.mounts.iter().filter(fits).max_by_key(|mount| mount.path.len())

@@ -45,8 +45,8 @@ impl Chain {
         let next = self.next(&record);
         if next.as_bytes() != digest {
             return Err(match self.begun {
-                true => "it was changed, or lines before it are missing: its digest is another one",
-                false => "it or a line before it was changed: its digest is another one",
+                true => "it was changed, or lines before it are missing: its digest does not match",
+                false => "it or a line before it was changed: its digest does not match",
             });
         }
         (self.last, self.begun) = (next, true);

@@ -49,7 +49,7 @@ pub enum Record {
         step: String,
         at: String,
     },
-    /// The node is no longer part of the cluster, or was made anew.
+    /// The node is no longer part of the cluster, or was reinstalled.
     Forget {
         node: String,
         at: String,

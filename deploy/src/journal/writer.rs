@@ -44,7 +44,7 @@ impl Drop for Writer {
     }
 }
 
-/// After a failure nothing more is written: a line may have been cut short, and the next one would be glued to it.
+/// After a failure nothing more is written: a line may have been written in part, and the next one would be glued to it.
 fn write(mut chain: Chain, mut put: impl FnMut(&[u8]) -> io::Result<()>, queue: &mpsc::Receiver<Job>) {
     let mut result = Ok(());
     while let Ok((record, first)) = queue.recv() {

@@ -41,7 +41,7 @@ pub(super) async fn claim(all: &Nodes, node: &Planned<'_>) -> Result<Outcome, Re
         .await
 }
 
-/// Everything of ours that no other step removes lies in these folders: undone last, because it is done first.
+/// Everything of ours that no other step removes is in these folders: undone last, because it is done first.
 fn step(mark: &str, cluster: &str) -> Step {
     Step::new("node/mark", "claim the node")
         .fingerprint_of([mark, cluster, "accounts"])

@@ -44,10 +44,10 @@ impl Explain for PlaceError {
         match self {
             Self::Bad(error) => Some(error.hint()),
             Self::LeadsOut { .. } => {
-                Some("a symbolic link stands in the way: remove it, or choose another folder".into())
+                Some("a symbolic link leads there: remove it, or choose another folder".into())
             }
             Self::Shared { .. } => Some(
-                "they could lead the installer astray there: remove it, give it to root alone, or choose another folder"
+                "they could redirect the installer there: remove it, give it to root alone, or choose another folder"
                     .into(),
             ),
         }

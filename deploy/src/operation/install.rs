@@ -46,7 +46,7 @@ impl Deployment {
         }
     }
 
-    /// What commands need that have no bundle at hand: a cleanup its hooks, `status` the images of each node.
+    /// What commands need that have no bundle: a cleanup its hooks, `status` the images of each node.
     pub(super) async fn keep(&self) -> Result<(), Report> {
         let Cluster { view, shelf, .. } = &self.cluster;
         let (state, config, shelf) = (view.state.clone(), view.config.clone(), shelf.clone());

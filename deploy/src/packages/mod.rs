@@ -52,7 +52,7 @@ impl Explain for PackageError {
             Self::WrongFormat { .. } => Some("build the bundle with packages for this node's OS".into()),
             Self::Refused { .. } => Some(
                 "capture this node with `eggo-install facts NODE --baseline`, give the file to the bundle's manifest as `baseline`, \
-                 and build the bundle anew"
+                 and build the bundle again"
                     .into(),
             ),
             Self::Remote(error) => error.hint(),

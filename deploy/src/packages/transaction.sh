@@ -116,7 +116,7 @@ from_rpm() {
 all_dpkg() { dpkg-query -W -f '${db:Status-Abbrev} ${binary:Package}\n' | awk '$1 ~ /^.i/ { print $2 }'; }
 all_rpm() { rpm -qa --qf '%{NAME}\n'; }
 
-# note_packages MANAGER: the packages of before, noted once: a run that was cut off has changed them already.
+# note_packages MANAGER: the packages of before, noted once: a run that was interrupted has changed them already.
 note_packages() {
   note "$KEPT/brought.before" "all_$1"
   # Without it all packages of the node would count as brought along.

@@ -2,7 +2,7 @@
 //!
 //! [`table`] says which certificate exists, for whom and with which names; [`authority`]
 //! makes or loads the authorities and signs; [`folder`] keeps it all on the control machine,
-//! with mode 0600, and gives back what is still good. What goes to which node, and how, is
+//! with mode 0600, and returns what is still good. What goes to which node, and how, is
 //! not decided here.
 
 pub mod authority;
@@ -34,11 +34,11 @@ pub enum PkiError {
     Expired { what: String, when: String },
     #[error("`{0}` is missing in the folder of the external authority")]
     ExternalMissing(PathBuf),
-    #[error("`{}` is missing, and the cluster runs by it", .0.display())]
+    #[error("`{}` is missing, and the cluster depends on it", .0.display())]
     Missing(PathBuf),
     #[error("cannot make the certificate `{what}`")]
     Make { what: String, source: rcgen::Error },
-    #[error("`{name}` cannot stand in a certificate")]
+    #[error("`{name}` cannot be used in a certificate")]
     BadName { name: String },
 }
 
@@ -64,7 +64,7 @@ impl eggo_errors::Explain for PkiError {
             PkiError::NotAnAuthority { .. } => {
                 "it needs `CA:TRUE` and the key usage `keyCertSign`; an intermediate will do".into()
             }
-            PkiError::Expired { .. } => "give a new authority, or mend the clock of this machine".into(),
+            PkiError::Expired { .. } => "give a new authority, or fix the clock of this machine".into(),
             PkiError::ExternalMissing(_) => {
                 "`external-ca-path` holds `ca.crt` and `ca.key`, and may hold `etcd/ca.*`, `front-proxy-ca.*`, `sa.*`"
                     .into()

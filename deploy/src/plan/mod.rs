@@ -75,7 +75,7 @@ pub struct NodePlan {
 pub struct Known<'a> {
     /// Which packages it can install.
     pub packages: Option<PackageFormat>,
-    /// Content that lies in its store already.
+    /// Content that is in its store already.
     pub content: HashSet<Digest>,
     /// What it has.
     pub facts: Option<&'a Facts>,
@@ -190,7 +190,7 @@ impl NodePlan {
     }
 }
 
-/// A manifest that lies on the first master may have any name.
+/// A manifest that is on the first master may have any name.
 fn network_without_addon(config: &Config, addons: &[Wanted]) -> Option<String> {
     let plugin = config.network.plugin.as_ref()?;
     let called = |wanted: &Wanted| wanted.item.name.to_lowercase().contains(&plugin.to_lowercase());

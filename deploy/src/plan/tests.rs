@@ -194,7 +194,7 @@ fn the_index_places_every_file_and_deploy_yaml_whole_folders() {
 }
 
 #[test]
-fn a_network_that_no_addon_lays_is_told() {
+fn a_network_that_no_addon_lays_is_reported() {
     let told = |plugin: &str| {
         let more = format!("install: {{package-source: {{type: bundle}}}}\nnetwork: {{plugin: {plugin}}}\n");
         made(&config(&more), &full()).network_without_addon
@@ -213,7 +213,7 @@ fn an_archive_of_eggo_stands_for_the_images_of_the_bundle() {
 }
 
 #[test]
-fn what_is_missing_is_told_for_every_arch_at_once() {
+fn what_is_missing_is_reported_for_every_arch_at_once() {
     let lists = LISTS
         .replace("name: etcd", "name: \"etcd,etcdctl\"")
         .replace("name: containerd, type: pkg", "name: \"lonely,absent\", type: pkg")

@@ -24,7 +24,7 @@ pub fn check(plan: &Plan, source: &dyn Source) -> Result<(), DeliveryError> {
             if let Some(found) = other.map_err(|error| DeliveryError::source(item, &error))? {
                 return Err(DeliveryError::Source {
                     path: item.path.clone(),
-                    reason: format!("it lies in {}'s folder but is for {found}", item.arch),
+                    reason: format!("it is in {}'s folder but is for {found}", item.arch),
                 });
             }
         }

@@ -40,7 +40,7 @@ pub fn budget(facts: &Facts, plan: &NodePlan, runtime: RuntimeKind, heads: &Head
     add(STORE, missing.values().map(|missing| missing.size - missing.there).sum());
     for wanted in &plan.items {
         let item = &wanted.item;
-        // What lies in the store has probably been put in its place too; packages can be asked for.
+        // What is in the store has probably been put in its place too; packages can be asked for.
         let is_new = missing.contains_key(&item.sha256);
         match item.kind {
             Kind::Pkg if facts.package(&item.name).is_none_or(|package| package.version != item.version) => {

@@ -76,10 +76,10 @@ pub(super) fn clock(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
 pub(super) fn memory(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let memory = node.facts.memory;
     if memory < LEAST_MEMORY {
-        return vec![error(format!("{} of memory, {} is the least", Size(memory), Size(LEAST_MEMORY)))];
+        return vec![error(format!("{} of memory, the minimum is {}", Size(memory), Size(LEAST_MEMORY)))];
     }
     if node.host.has(Role::Master) && memory < MASTER_MEMORY {
-        return vec![warning(format!("{} of memory, a master wants {}", Size(memory), Size(MASTER_MEMORY)))];
+        return vec![warning(format!("{} of memory, a master needs {}", Size(memory), Size(MASTER_MEMORY)))];
     }
     Vec::new()
 }
@@ -101,7 +101,7 @@ pub(super) fn package_manager(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<
         Some(Err(reason)) => vec![error(bare(&node.facts.node, &reason.to_string()))],
         Some(Ok(_)) => {
             let dpkg = node.facts.manager == Some(Manager::Dpkg);
-            error_if(dpkg && !node.facts.has("apt-get"), || "dpkg is there, apt-get is not".into())
+            error_if(dpkg && !node.facts.has("apt-get"), || "dpkg is installed, apt-get is not".into())
         }
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn packages(_: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> 
     let Some(Ok(transaction)) = transaction(node) else { return Vec::new() };
     let unmet = packages::unmet(&node.facts, &transaction.install);
     let named = unmet.iter().take(5).map(|packages::Unmet { package, requires }| {
-        error(format!("`{package}` needs `{requires}`, which nobody has"))
+        error(format!("`{package}` needs `{requires}`, which nothing provides"))
     });
     let more = unmet.len().saturating_sub(5);
     named.chain((more > 0).then(|| error(format!("and {more} more")))).collect()
@@ -160,7 +160,7 @@ pub(super) fn ports(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Ve
     if circumstances.is_ours(node) {
         return Vec::new();
     }
-    // Something on loopback only (a resolver, say) does not stand in the way of the node's address.
+    // Something on loopback only (a resolver, say) does not block the node's address.
     let listens = |port: &config::Port| {
         let protocol = match port.protocol {
             config::Protocol::Tcp => Protocol::Tcp,

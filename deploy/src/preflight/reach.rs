@@ -41,7 +41,7 @@ async fn ask(node: &Planned<'_>, targets: Vec<(String, u16, String)>) -> Vec<(St
         Err(error) => return vec![found(Level::Error, error.to_string())],
     };
     if output.lines().any(|line| line == "no tool") {
-        return vec![found(Level::Warning, "cannot tell: neither bash, nc nor python3 is there".into())];
+        return vec![found(Level::Warning, "cannot tell: neither bash, nc nor python3 is installed".into())];
     }
     let unreached = output.lines().filter_map(|line| line.strip_prefix("no "));
     unreached.map(|target| found(Level::Error, format!("it does not reach {target}"))).collect()

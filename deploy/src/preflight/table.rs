@@ -35,17 +35,17 @@ pub(super) static TABLE: &[Row] = &[
     Row { name: "systemd", help: "systemd is the init", judge: Judge::Node(checks::systemd) },
     Row {
         name: "tools",
-        help: "tar, sha256sum and the other programs that the installer runs are there",
+        help: "tar, sha256sum and the other programs that the installer runs are installed",
         judge: Judge::Node(checks::tools),
     },
     Row {
         name: "programs",
-        help: "what the node's roles run comes with the bundle or is there",
+        help: "what the node's roles run comes with the bundle or is already installed",
         judge: Judge::Node(checks::programs),
     },
     Row {
         name: "package-manager",
-        help: "dpkg with apt-get, or rpm, is there if packages are to be installed",
+        help: "dpkg with apt-get, or rpm, is installed if packages are to be installed",
         judge: Judge::Node(checks::package_manager),
     },
     Row {
@@ -81,7 +81,7 @@ pub(super) static TABLE: &[Row] = &[
     Row { name: "swap", help: "swap is off, as the kubelet wants it", judge: Judge::Node(checks::swap) },
     Row {
         name: "modules",
-        help: "the kernel modules that Kubernetes uses are there",
+        help: "the kernel modules that Kubernetes uses are available",
         judge: Judge::Node(checks::modules),
     },
     Row { name: "cgroups", help: "control groups are mounted", judge: Judge::Node(checks::cgroups) },
@@ -92,7 +92,7 @@ pub(super) static TABLE: &[Row] = &[
     },
     Row {
         name: "leftovers",
-        help: "no other cluster's files or services are there",
+        help: "no other cluster's files or services are present",
         judge: Judge::Node(checks::leftovers),
     },
     Row {

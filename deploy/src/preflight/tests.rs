@@ -112,7 +112,7 @@ async fn each_check_finds_its_own_and_can_be_ignored() {
         ("tools", |f| assert!(f.tools.remove("tar")), "not found: tar"),
         ("tools", |f| assert!(f.tools.remove("awk")), "not found: awk"),
         ("clock", |f| f.clock_skew = -90, "its clock is 90 s behind"),
-        ("memory", |f| f.memory = 256 << 20, "256.0 MiB of memory, 600.0 MiB is the least"),
+        ("memory", |f| f.memory = 256 << 20, "256.0 MiB of memory, the minimum is 600.0 MiB"),
         ("swap", |f| f.swap = 1 << 30, "1.0 GiB of swap is on"),
         (
             "modules",

@@ -13,7 +13,7 @@ const MOST_OUTPUT: usize = 1 << 20;
 /// How much of a command's last words is kept where the rest does not count.
 const LAST_OUTPUT: usize = 64 << 10;
 
-/// A POSIX shell script for a node: one that looks, or one that changes it, which takes a [`Permit`]. Secrets never stand in the script (everyone on the node can
+/// A POSIX shell script for a node: one that looks, or one that changes it, which takes a [`Permit`]. Secrets are never in the script (everyone on the node can
 /// see a command line): they go through standard input or into a file.
 #[derive(Debug)]
 pub struct Command {

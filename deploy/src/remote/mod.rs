@@ -47,7 +47,7 @@ pub trait Host: Send + Sync {
     fn run(&self, command: Command) -> BoxFuture<'_, Result<Output, RemoteError>>;
 
     /// Puts files in place, each written beside and renamed, in one round trip; says of each
-    /// whether anything changed. What stood there before is kept for cleanup and rollback.
+    /// whether anything changed. What was there before is kept for cleanup and rollback.
     fn write_files(
         &self,
         permit: Permit,

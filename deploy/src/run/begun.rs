@@ -82,7 +82,7 @@ impl<'a> BegunStep<'a> {
     pub(crate) fn new(run: &'a Run, phase: &str, node: &str, step: &Step) -> Self {
         let busy = (step.when_stopped != WhenStopped::GivenUp).then(|| run.stop.busy());
         let (phase, node, step, title) = (phase.into(), node.into(), step.id.clone(), step.title.clone());
-        let end = Err("it was given up: nobody knows how far it came".into());
+        let end = Err("it was abandoned: nobody knows how far it got".into());
         let begun = Self { run, phase, node, step, title, begin: Instant::now(), end, _busy: busy };
         let Self { phase, node, step, title, .. } = &begun;
         run.event(Event::StepStarted {

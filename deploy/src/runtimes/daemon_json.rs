@@ -1,6 +1,6 @@
 //! docker's and iSulad's daemon.json.
 //!
-//! The keys that stood in the file before the first install, and those that deploy.yaml adds, are
+//! The keys that were in the file before the first install, and those that deploy.yaml adds, are
 //! the user's and win; lists of registries are joined. Keys that we never write are always kept. The file
 //! of iSulad's package has an empty text for much that nobody has set yet: those do not win.
 

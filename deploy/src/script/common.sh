@@ -12,7 +12,7 @@ note() {
   mv -f "$note.new" "$note"
 }
 
-# remove FOLDER PATH…: removes what lies below the folder, and nothing else.
+# remove FOLDER PATH…: removes what is below the folder, and nothing else.
 remove() {
   below=$1; shift
   for gone; do

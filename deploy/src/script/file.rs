@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Where the node keeps what stood in the way of our files: `original/PATH` is what was there before
+/// Where the node keeps what was in the way of our files: `original/PATH` is what was there before
 /// the first install (or `absent/PATH` if nothing was), `previous/PATH` the bundle's file that the last
 /// change replaced. Files that we write ourselves can be written again, and some hold secrets: of them
 /// no former one is kept.

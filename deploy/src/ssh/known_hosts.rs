@@ -147,7 +147,7 @@ fn matches(patterns: &HostPatterns, name: &str) -> bool {
     }
 }
 
-/// `*` any text, `?` one character; brackets are literal, as they stand around `[host]:port`.
+/// `*` any text, `?` one character; brackets are literal, as they are around `[host]:port`.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);
     // Behind the last star, and what it stands for so far: only that one ever has to take more.
@@ -213,7 +213,7 @@ impl HostKeys {
         Self::load(&home.join(".ssh/known_hosts"), &["/etc/ssh/ssh_known_hosts".into()])
     }
 
-    /// Unknown keys are believed and written down: `--accept-new-host-keys`.
+    /// Unknown keys are trusted and written down: `--accept-new-host-keys`.
     pub fn accept_new(mut self) -> Self {
         self.unknown = Policy::Accept;
         self

@@ -78,7 +78,7 @@ pub fn list(folder: &Path) -> Result<Listed, Report> {
     Ok(listed)
 }
 
-/// Keeps the hooks around a cleanup, when no bundle is at hand any more. `script` finds them.
+/// Keeps the hooks around a cleanup, when no bundle is available any more. `script` finds them.
 pub fn save_hooks(
     state: &Path,
     config: &Config,

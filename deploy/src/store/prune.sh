@@ -1,6 +1,6 @@
-# Takes the list of what is needed on standard input; prints what it removed. Cut off anywhere, it has removed
+# Takes the list of what is needed on standard input; prints what it removed. Interrupted anywhere, it has removed
 # nothing that either list names: the old list takes the place of the previous one before the new one takes its
-# own. Scratch folders of a node that crashed go too, and the note of an upgrade that was cut short: a whole
+# own. Scratch folders of a node that crashed go too, and the note of an upgrade that was interrupted: a whole
 # install has finished it. ROOT: the installer's folder, FORMER: that note.
 umask 077; mkdir -p "$ROOT/store/sha256" "$ROOT/store/in"; cd "$ROOT/store" || exit; cat > current.new
 if [ -e current ] && ! cmp -s current current.new; then mv -f current previous; fi

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-/// Content made from its path, so that none of it lies in memory.
+/// Content made from its path, so that none of it is in memory.
 struct Made(BTreeMap<String, u64>);
 
 struct Stream {

@@ -80,7 +80,7 @@ impl Sshd {
         self.folder.path().join(name)
     }
 
-    /// Where `/var/lib/eggo/PATH` of this host lies on this machine.
+    /// Where `/var/lib/eggo/PATH` of this host is on this machine.
     pub fn own(&self, path: &str) -> PathBuf {
         self.at("eggo").join(path)
     }
@@ -93,7 +93,7 @@ impl Sshd {
         Login::new("root").load_key(&self.at("user_key"), |_| None).unwrap()
     }
 
-    /// Host keys that believe this host.
+    /// Host keys that trust this host.
     pub fn keys(&self) -> HostKeys {
         HostKeys::load(&self.at("known_hosts"), &[]).unwrap().accept_new()
     }
@@ -102,7 +102,7 @@ impl Sshd {
         Arc::new(SshHost::new(self.target(), self.login(), Arc::new(self.keys()), events))
     }
 
-    /// The host is made anew: another key under the same address.
+    /// The host is reinstalled: another key under the same address.
     pub fn change_host_key(&mut self) {
         self.stop();
         fs::remove_file(self.at("host_key")).unwrap();

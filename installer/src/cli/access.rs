@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Access to nodes")]
 pub struct AccessArgs {
-    /// Believe host keys that are not known yet, and write them down; changed ones are still refused
+    /// Trust host keys that are not known yet, and save them; changed ones are still refused
     #[arg(long)]
     accept_new_host_keys: bool,
 
@@ -122,7 +122,7 @@ impl Prompts for Terminal {
 impl UnknownKeys for Terminal {
     fn ask<'a>(&'a self, key: &'a UnknownKey) -> BoxFuture<'a, bool> {
         let question = format!(
-            "{}: the key of {} is not known:\n  {}\nDo you believe it? [y/N] ",
+            "{}: the key of {} is not known:\n  {}\nDo you trust it? [y/N] ",
             printable(&key.node),
             printable(&key.host),
             printable(&key.key)

@@ -20,7 +20,7 @@ use tokio::task::spawn_blocking;
 /// Install a bundle: the same as `eggo-install BUNDLE`.
 ///
 /// Verifies the bundle, connects to every node of deploy.yaml, checks that all are fit, shows the
-/// plan, and carries it out. Killed or cut off anywhere, the same command goes on where it stopped;
+/// plan, and carries it out. Killed or interrupted anywhere, the same command goes on where it stopped;
 /// a second run changes nothing.
 #[derive(Debug, Clone, clap::Args)]
 #[group(skip)]

@@ -168,7 +168,7 @@ fn render_plan(plan: &Plan) -> String {
         text.push_str(&format!("{}: {}\n", node.name, node.steps.join(" → ")));
     }
     if plan.nodes.iter().any(|node| !node.expects.is_empty()) {
-        text.push_str("\nnot in the bundle, must be there already:\n");
+        text.push_str("\nnot in the bundle, must already be installed:\n");
     }
     for node in plan.nodes.iter().filter(|node| !node.expects.is_empty()) {
         text.push_str(&format!("{}: {}\n", node.name, node.expects.join(", ")));
@@ -181,8 +181,8 @@ fn render_plan(plan: &Plan) -> String {
     let (total, to_send) = (plan.bytes(), plan.nodes.iter().map(|node| node.bytes_to_send).sum::<u64>());
     let there = match total - to_send {
         0 => String::new(),
-        there if there == total => ", all of it there already".to_string(),
-        there => format!(", {} of it there already", Size(there)),
+        there if there == total => ", all of it already there".to_string(),
+        there => format!(", {} of it already there", Size(there)),
     };
     let nodes = Count(plan.nodes.len(), "node", "nodes");
     text.push_str(&format!("\ncluster `{}`: {} for {nodes}{there}\n", plan.cluster, Size(total)));

@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(short = 'u', long = "user", value_name = "USER", default_value = "root")]
     user: String,
 
-    /// The password of that user. It will stand in the file in plain text, and stands in your
+    /// The password of that user. It will be in the file in plain text, and is in your
     /// shell's history: a key is safer
     #[arg(short = 'p', long = "password", value_name = "PASSWORD")]
     password: Option<String>,
@@ -79,7 +79,7 @@ fn runtime(text: &str) -> Result<RuntimeKind, String> {
 pub fn run(args: Args) -> Result<(), Report> {
     if args.password.is_some() {
         output::say(
-            "warning: the password will stand in the file in plain text, and stands in your shell's history; \
+            "warning: the password will be in the file in plain text, and is in your shell's history; \
              a private key (`--private-key`) or an agent is safer",
         );
     }
@@ -126,7 +126,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Report> {
             Ok(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(Report::new(format!("`{}` is there already", path.display()))
+            Err(Report::new(format!("`{}` already exists", path.display()))
                 .hinted("replace it with `--force`"))
         }
         Err(error) => Err(Report::new(format!("cannot write `{}`: {error}", path.display()))),

@@ -15,7 +15,7 @@ const EXAMPLES: &str = "Examples:\n  eggo-install upgrade new.tar.gz -f deploy.y
 /// Content goes to all nodes first. Then etcd is backed up, and the control plane is upgraded one
 /// node after the other, the workers in batches, drained before, the load balancer at last. A node that
 /// does not come back gets its former programs again, if they were binaries of a bundle. Those of
-/// packages have no way back, nor has an etcd that came up.
+/// packages cannot be rolled back, nor can an etcd that came up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = long_help(EXAMPLES, &operation::upgrade_phases()))]
 pub struct Args {

@@ -35,7 +35,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
             "parent": index.parent, "checked": checked,
         })),
         Format::Table => output::text_out(&format!(
-            "{} {} is whole and signed by key {key}: {} items, {}\n{}",
+            "{} {} is complete and signed by key {key}: {} items, {}\n{}",
             index.name,
             index.version,
             index.items.len(),
@@ -49,7 +49,7 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
 fn delta(index: &Index, checked: usize) -> String {
     match (index.parent, index.items.len() - checked) {
         (None, _) => String::new(),
-        (Some(parent), 0) => format!("it is a delta, and whole with its parent {parent}\n"),
+        (Some(parent), 0) => format!("it is a delta, and complete with its parent {parent}\n"),
         (Some(parent), rest) => format!(
             "it is a delta with {checked} of them; the other {rest} are in its parent {parent}: `--base` names it\n"
         ),

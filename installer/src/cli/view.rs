@@ -99,7 +99,7 @@ fn line(event: &Event) -> Option<String> {
             format!("{node}: connection lost ({reason}), connecting again")
         }
         Event::PhaseWaits { title, seconds, underway, .. } => {
-            format!("{title}: still at it after {seconds:.0} s{}", waits(underway))
+            format!("{title}: still running after {seconds:.0} s{}", waits(underway))
         }
         Event::Note { node, text } => format!("{}{text}", place(node)),
         Event::Warning { node, text } => format!("warning: {}{text}", place(node)),
@@ -295,10 +295,10 @@ mod tests {
                 "w1: cannot install 3 packages: the disk is full",
                 "warning: w1: swap is on",
                 "nothing changed",
-                "Join workers: still at it after 40 s",
-                "Join workers: still at it after 40 s, waiting for w2 to start kubelet",
-                "Join workers: still at it after 40 s, waiting for w1, w3 to start kube-proxy; w2 to start kubelet",
-                "Join workers: still at it after 40 s, waiting for a, b, c, d, e and 2 more to become Ready",
+                "Join workers: still running after 40 s",
+                "Join workers: still running after 40 s, waiting for w2 to start kubelet",
+                "Join workers: still running after 40 s, waiting for w1, w3 to start kube-proxy; w2 to start kubelet",
+                "Join workers: still running after 40 s, waiting for a, b, c, d, e and 2 more to become Ready",
             ]
         );
     }

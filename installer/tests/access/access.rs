@@ -122,11 +122,11 @@ fn the_user_s_own_keys_where_none_is_named() {
     let run = |words: &[&str]| facts(&sshd, &[&["--accept-new-host-keys"], words].concat()).output().unwrap();
     keygen(&own("id_ed25519"), "");
     fs::write(own("id_ecdsa"), "not a key").unwrap();
-    let strange = run(&[]);
+    let refused = run(&[]);
     assert!(
-        told(&strange).contains("root may not log in: the key in ~/.ssh was refused"),
+        told(&refused).contains("root may not log in: the key in ~/.ssh was refused"),
         "{}",
-        told(&strange)
+        told(&refused)
     );
     fs::copy(sshd.at("user_key"), own("id_rsa")).unwrap();
     assert_in(&run(&[]));
@@ -211,7 +211,7 @@ fn host_keys_unknown_asked_hashed_and_changed() {
 
     for (answer, code) in [("n", 4), ("y", 0)] {
         let mut terminal = on_terminal(&sshd, "");
-        terminal.answer("Do you believe it? [y/N]", answer);
+        terminal.answer("Do you trust it? [y/N]", answer);
         let (found, screen) = terminal.end();
         assert_eq!(found, code, "{screen}");
         assert_eq!(known.exists(), code == 0);

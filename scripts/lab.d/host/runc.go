@@ -1,4 +1,4 @@
-// runc-lab stands before the real runc on hosts that share the machine's kernel.
+// runc-lab is before the real runc on hosts that share the machine's kernel.
 //
 // Where the machine lacks CAP_SYS_RESOURCE, a negative oomScoreAdj or a raised rlimit in a container's config makes runc
 // fail; both are taken out. On an emulated arm64 host the runc behind it is the machine's own, the network hook of docker

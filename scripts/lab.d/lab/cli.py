@@ -186,7 +186,7 @@ def run_logs(options: argparse.Namespace) -> None:
     with open(host.console, errors="replace") as file:
         sys.stdout.write(file.read())
     sys.stdout.flush()
-    # the journal lies on the host's disk, so it can be read after a crash too; a virtual machine's only while it is off
+    # the journal is on the host's disk, so it can be read after a crash too; a virtual machine's only while it is off
     if host.shares_kernel or not host.running():
         host.mount()
         subprocess.call(["journalctl", "--no-pager", "--quiet", "--directory", os.path.join(host.root, "var/log/journal")])

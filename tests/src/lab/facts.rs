@@ -48,7 +48,7 @@ pub struct Upstream {
     pub rpm_key: String,
     /// The RPM repositories' address, with `$basearch` in it.
     pub rpm: String,
-    /// The versions of what lies under `/github.com/`, by the names of the projects.
+    /// The versions of what is under `/github.com/`, by the names of the projects.
     pub releases: BTreeMap<String, String>,
 }
 

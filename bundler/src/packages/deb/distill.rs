@@ -70,7 +70,7 @@ pub fn distill(input: &mut dyn Read) -> Result<String, Error> {
     }
 }
 
-/// The fields that are kept, as they stand in the paragraph.
+/// The fields that are kept, as they are in the paragraph.
 #[derive(Default)]
 struct Stanza<'a> {
     package: &'a str,

@@ -101,7 +101,7 @@ pub fn suffices(
             let value = value.replace("\n\n", "\n .\n").replace('\n', "\n ");
             stanzas.push_str(&format!("{name}: {value}\n"));
         }
-        // Known by their content; where they lie and how long they are says nothing here.
+        // Known by their content; where they are and how long they are says nothing here.
         let digest = Digest::of(package.name().as_bytes());
         stanzas.push_str(&format!("Filename: {}.deb\nSize: 0\nSHA256: {digest}\n\n", package.name()));
     }

@@ -15,7 +15,7 @@ pub struct Release {
     pub priority: Priority,
     /// Empty: not said.
     pub architectures: Vec<String>,
-    /// `all` packages stand only in files of their own.
+    /// `all` packages are only in files of their own.
     pub separate_all: bool,
     files: HashMap<String, Listed>,
     /// Whether there is a list under a hash that is no longer good.

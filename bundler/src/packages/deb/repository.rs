@@ -85,7 +85,7 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::Fetch { file, source, .. } if file.contains("/binary-") && is_missing(source) => {
-                "if this server has not every arch, say which with `archs`"
+                "if this server does not have every arch, name those that it has with `archs`"
             }
             Error::Fetch { source, .. } => return source.hint(),
             Error::Setback(setback) => return setback.hint(),
@@ -97,7 +97,7 @@ impl Explain for Error {
                 "name the repository's key file with `signed-by`"
             }
             Error::Untrusted { reason: Untrusted::ExpiredKey(_), .. } => {
-                "get the repository's present key and name it with `signed-by`"
+                "get the repository's current key and name it with `signed-by`"
             }
             Error::KeyFile { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 "distributions ship their keys as packages (debian-archive-keyring, ubuntu-keyring): install it, \
@@ -112,7 +112,7 @@ impl Explain for Error {
                 "write the repo out in the manifest: `url`, `suites`, `components`, `signed-by`"
             }
             Error::System(_) | Error::NotListed { .. } => {
-                "mend the source, or write the repo out in the manifest"
+                "fix the source, or write the repo out in the manifest"
             }
             _ => return None,
         };
@@ -465,7 +465,7 @@ fn distill_file(path: &Path, name: &str) -> Result<String, distill::Error> {
     distill::distill(&mut input)
 }
 
-/// What stands between the armor of a message whose signature nobody checks.
+/// What is between the armor of a message whose signature nobody checks.
 fn strip_signature(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let Some((_, body)) = text.split_once("\n\n").filter(|_| text.starts_with("-----BEGIN PGP SIGNED"))

@@ -14,13 +14,13 @@ pub struct Source {
     pub components: Vec<String>,
     /// Debian's names; empty: any.
     pub architectures: Vec<String>,
-    /// Those that it is not asked for, whatever stands above.
+    /// Those that it is not asked for, whatever is above.
     pub excluded: Vec<String>,
     pub signed_by: SignedBy,
     /// Accepted without a signature.
     pub trusted: bool,
     pub check_valid_until: bool,
-    /// Where it stands, for messages: `/etc/apt/sources.list:3`.
+    /// Where it is, for messages: `/etc/apt/sources.list:3`.
     pub place: String,
 }
 
@@ -229,7 +229,7 @@ fn is_true(value: &str) -> bool {
 
 type Stanza = Vec<(String, String)>;
 
-/// Paragraphs with the line each begins at. Comments may stand anywhere, even inside of a field.
+/// Paragraphs with the line each begins at. Comments may be anywhere, even inside of a field.
 fn stanzas(text: &str) -> Vec<(usize, Stanza)> {
     let mut found: Vec<(usize, Stanza)> = Vec::new();
     let mut open = false;

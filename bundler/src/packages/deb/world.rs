@@ -268,7 +268,7 @@ impl<'a> World<'a> {
 
     fn collect_provides(&mut self, first: usize) {
         for (number, package) in self.packages.iter().enumerate().skip(first) {
-            // It stands before the others.
+            // It is before the others.
             let (_, rest) = lines(package.record);
             let Some(field) = rest.strip_prefix('P').map(|rest| lines(rest).0) else { continue };
             for target in groups(field).filter_map(Target::parse) {

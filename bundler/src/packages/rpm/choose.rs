@@ -9,7 +9,7 @@
 //! 4. Of the candidates those of the native arch stay, of each name the newest, none that
 //!    another one obsoletes, and, if any was recommended by what is decided, only such; then the
 //!    first by name is taken, what is suggested before the rest.
-//! 5. At the end a choice whose alternative came in later anyway is decided anew for that one.
+//! 5. At the end a choice whose alternative came in later anyway is decided again for that one.
 //!
 //! There is no backtracking here: the solver proves the guess, and searches if it does not hold.
 

@@ -187,7 +187,7 @@ async fn load(
     Ok(Loaded { arch, metadata, repositories, files, installed })
 }
 
-/// Packages outside of modules give way to enabled streams of other repositories, too.
+/// Packages outside of modules are overridden by enabled streams of other repositories, too.
 fn give_way(metadata: &mut Metadata, places: &[Place], filters: &[Filter]) {
     let words = &metadata.words;
     metadata.packages.retain(|package| {

@@ -375,7 +375,7 @@ impl Loader<'_> {
     }
 }
 
-/// The same requirement often stands twice, once for the scriptlets.
+/// The same requirement is often listed twice, once for the scriptlets.
 fn dedup(list: &mut Vec<Capability>) {
     let mut seen = std::collections::HashSet::with_capacity(list.len());
     list.retain(|capability| seen.insert(*capability));

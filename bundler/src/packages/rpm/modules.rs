@@ -1,7 +1,7 @@
 //! Module streams: several versions of one set of packages in one repository.
 //!
 //! Packages of a stream count only if the stream is enabled: the default one, or the one that
-//! the manifest names. A package outside of modules gives way to one of the same name in an
+//! the manifest names. A package outside of modules is overridden by one of the same name in an
 //! enabled stream, whichever repository that is in.
 
 use eggo_yaml::Node;
@@ -115,7 +115,7 @@ impl Filter {
     }
 
     /// Whether a package of another repository, outside of modules there, is outside here too and
-    /// gives way to an enabled stream.
+    /// is overridden by an enabled stream.
     pub fn replaces(&self, name: &str, evr: &str, arch: &str) -> bool {
         self.shadowed.contains(name) && !self.modular.contains(&nevra(name, evr, arch))
     }

@@ -2,7 +2,7 @@
 //! form it loads in milliseconds, where the XML takes the better part of a second.
 //!
 //! All numbers are 32 bits, little endian: the counts of words, bytes of text, packages, capabilities and files; where
-//! each word ends; six words, the size (two numbers) and seven lengths of each package, whose lists lie behind one another; capabilities
+//! each word ends; six words, the size (two numbers) and seven lengths of each package, whose lists are behind one another; capabilities
 //! as name, version and relation; files. The text of all words is the end.
 
 use super::super::version::Relation;

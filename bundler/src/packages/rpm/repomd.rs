@@ -22,7 +22,7 @@ pub enum Error {
     Xml(#[from] xml::Error),
     #[error("`{kind}` {checksum}")]
     Checksum { kind: String, checksum: BadChecksum },
-    #[error("`{kind}` lies at `{location}`, outside of the repository")]
+    #[error("`{kind}` is at `{location}`, outside of the repository")]
     Outside { kind: String, location: String },
 }
 

@@ -102,7 +102,7 @@ pub enum Error {
     Modules { repo: String, source: modules::Error },
     #[error("repo `{repo}`: package `{package}` {checksum}")]
     Checksum { repo: String, package: String, checksum: repomd::BadChecksum },
-    #[error("repo `{repo}`: package `{package}` lies at `{location}`, outside of the repository")]
+    #[error("repo `{repo}`: package `{package}` is at `{location}`, outside of the repository")]
     Outside { repo: String, package: String, location: String },
     #[error("two repos are named `{repo}`")]
     Twice { repo: String },
@@ -130,8 +130,8 @@ impl Explain for Error {
             Error::Cache(source) => source.hint(),
             Error::Setback(setback) => setback.hint(),
             Error::Unsigned { .. } => Some(
-                "someone may have removed the signature on the way: try another mirror; `repo-gpgcheck: false` of this \
-                 repo does without"
+                "someone in between may have removed the signature: try another mirror; `repo-gpgcheck: false` of this \
+                 repo accepts that"
                     .into(),
             ),
             Error::Checksum { checksum, .. }
@@ -251,7 +251,7 @@ impl Place {
         Ok(metadata)
     }
 
-    /// No package may be named by a weak digest, or lie elsewhere.
+    /// No package may be named by a weak digest, or be elsewhere.
     fn check(&self, number: u16, metadata: &Metadata) -> Result<(), Error> {
         for package in metadata.packages.iter().filter(|package| package.repo == number) {
             let (repo, name) = (self.name.clone(), metadata.name(package).to_string());
@@ -414,7 +414,7 @@ impl Place {
         self.url(&format!("{text}{slash}"))
     }
 
-    /// Where it lies, as far as no mirror list has to be asked.
+    /// Where it is, as far as no mirror list has to be asked.
     pub(super) fn own_roots(&self) -> Vec<Url> {
         self.urls.iter().filter_map(|text| self.root(text).ok()).collect()
     }

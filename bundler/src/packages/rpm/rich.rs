@@ -204,7 +204,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `else operand`, if it stands here.
+    /// `else operand`, if it is here.
     fn otherwise(&mut self) -> Result<Option<Expression<'a>>, &'static str> {
         let rest = self.rest.trim_start();
         match rest.strip_prefix("else").filter(|rest| rest.starts_with([' ', '('])) {

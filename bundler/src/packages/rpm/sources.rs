@@ -1,4 +1,4 @@
-//! Where a repository lies: urls with variables, `.repo` files, mirror lists and metalinks as text.
+//! Where a repository is: urls with variables, `.repo` files, mirror lists and metalinks as text.
 
 use super::xml::{self, Attributes, Visit};
 use crate::http::recorded;

@@ -163,7 +163,7 @@ impl World {
         let metadata = &self.metadata;
         let mut group_of: HashMap<(Word, bool), GroupId> = HashMap::new();
         for (id, package) in (0..).zip(&metadata.packages) {
-            // The 32 bit build of a package may stand beside the native one.
+            // The 32 bit build of a package may be beside the native one.
             let is_foreign = metadata.arch(package).starts_with('i');
             let members = &mut self.members;
             let group = *group_of.entry((package.name, is_foreign)).or_insert_with(|| {

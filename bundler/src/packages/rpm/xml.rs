@@ -9,7 +9,7 @@ use quick_xml::events::{BytesStart, Event};
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-/// The longest text or attribute that is believed.
+/// The longest text or attribute that is trusted.
 const MAX_TEXT: usize = 1 << 20;
 /// The longest tag, text or comment as written: escaped, a text may be longer than it is.
 const MAX_EVENT: usize = 4 * MAX_TEXT;
@@ -20,14 +20,14 @@ pub enum Error {
     Broken { at: u64, reason: String },
     #[error("a document type declaration at byte {at}, which no repository needs")]
     DocType { at: u64 },
-    #[error("a text longer than {} KiB at byte {at}", MAX_TEXT >> 10)]
+    #[error("a string longer than {} KiB at byte {at}", MAX_TEXT >> 10)]
     TooLong { at: u64 },
 }
 
 /// Is told of every element as it is met. Names come without their namespace prefix.
 pub trait Visit {
     fn start(&mut self, name: &str, attributes: &Attributes<'_>) -> Result<(), String>;
-    /// `text` is what stood between the last tag and this one.
+    /// `text` is what was between the last tag and this one.
     fn end(&mut self, name: &str, text: &str) -> Result<(), String>;
 }
 

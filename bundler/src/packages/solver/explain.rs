@@ -135,7 +135,7 @@ impl Story<'_> {
             refutation.clashes.iter().chain(&refutation.same_group).flat_map(|(l, r)| [*l, *r]).collect();
         for need in baseline {
             if let Some(first) = need.choices.first().filter(|first| involved.contains(first)) {
-                let line = format!("{} is on the target already", self.label(*first));
+                let line = format!("{} is already on the target", self.label(*first));
                 self.line(0, line);
             }
         }
@@ -155,7 +155,7 @@ impl Story<'_> {
         let clashing = refutation.clashes.iter().chain(&refutation.same_group);
         let touched: BTreeSet<PackageId> = clashing.flat_map(|(left, right)| [*left, *right]).collect();
         if baseline.iter().any(|need| need.choices.first().is_some_and(|first| touched.contains(first))) {
-            return "remove that package from the targets and capture the baseline anew, or leave out what \
+            return "remove that package from the targets and capture the baseline again, or leave out what \
                     excludes it"
                 .to_string();
         }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 /// A package that somebody wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// `text` as it stands in the manifest, choices best first.
+    /// `text` as it is in the manifest, choices best first.
     pub need: Need,
     /// Where it was asked for: "`bundle.yaml` line 14, role `node`".
     pub asked_by: String,
@@ -113,7 +113,7 @@ fn sweep(
         sweep.reach(&request.need, Requirer::Request(number), &request.roles);
     }
     sweep.drain();
-    // A package of the baseline that had to give way takes its replacement along.
+    // A package of the baseline that had to go takes its replacement along.
     let every_role: BTreeSet<Role> = requests.iter().flat_map(|request| request.roles.clone()).collect();
     for need in baseline {
         let kept = need.choices.iter().find(|choice| installed.contains(choice));

@@ -55,7 +55,7 @@ async fn manifests(cluster: &Cluster) -> Result<Vec<(String, String)>, Report> {
     Ok(found)
 }
 
-/// A manifest that lies on the first master.
+/// A manifest that is on the first master.
 async fn on_master(cluster: &Cluster, path: &str) -> Result<String, Report> {
     let masters = cluster.with_role(eggo_bundles::Role::Master);
     let first = masters.first().ok_or_else(|| Report::new("there is no master"))?;

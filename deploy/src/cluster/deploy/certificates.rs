@@ -22,7 +22,7 @@ fn make(cluster: &Cluster) -> Result<(), Report> {
     state::save(&cluster.state, &cluster.config)
 }
 
-/// The administrator's certificate anew.
+/// A new certificate of the administrator.
 pub async fn renew_admin(cluster: &Cluster) -> Result<(), Report> {
     cluster.on_disk(|cluster| write_admin(cluster, Reuse::Never)).await
 }

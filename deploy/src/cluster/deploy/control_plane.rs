@@ -113,7 +113,7 @@ pub async fn known_version(cluster: &ClusterView, node: &Node, program: &str) ->
     let name = &node.host.name;
     let version = facts.version(program).ok_or_else(|| {
         Report::new(format!("{name}: `{program} --version` does not say its version"))
-            .hinted("is the program of the bundle for this arch, and whole?")
+            .hinted("is the program of the bundle for this arch, and complete?")
     })?;
     if version.major != 1 || version.minor < OLDEST {
         return Err(Report::new(format!(

@@ -261,7 +261,7 @@ pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
     let script = patiently(&["member", "list", "-w", "json"]);
     let output = node.remote.run(Command::look("list the etcd members", script)).await?;
     parse_members(&output.text())
-        .ok_or_else(|| Report::new(format!("{}: etcd does not tell its members", node.host.name)))
+        .ok_or_else(|| Report::new(format!("{}: etcd does not list its members", node.host.name)))
 }
 
 fn parse_members(text: &str) -> Option<Vec<Member>> {

@@ -50,13 +50,13 @@ pub async fn wait(cluster: &Cluster, names: &[&str], limit: Duration) -> Result<
         let conditions = found.and_then(|node| node["status"]["conditions"].as_array());
         let ready = conditions.and_then(|list| list.iter().find(|entry| entry["type"] == "Ready"));
         let report = match (found, ready) {
-            (None, _) => Report::new("it did not come to the cluster"),
+            (None, _) => Report::new("it did not join the cluster"),
             (_, Some(condition)) if condition["status"] == "True" => continue,
             (_, condition) => {
                 let message = condition.and_then(|condition| condition["message"].as_str());
                 Report::new("it is not Ready")
                     .note(message.unwrap_or("its kubelet has not said why"))
-                    .note("`journalctl -u kubelet` there says more; `systemctl restart kubelet` may mend it")
+                    .note("`journalctl -u kubelet` there says more; `systemctl restart kubelet` may fix it")
             }
         };
         failures.push(Failure { node: name.to_string(), report });

@@ -71,7 +71,7 @@ pub fn judge_serving(config: &Config, pending: &Pending) -> Verdict {
         Err(reason) => return leave(&reason),
     };
     if pending.user != format!("system:node:{}", host.name) {
-        return leave("it comes from another than the node it is for");
+        return leave("it comes from another node than the one it is for");
     }
     let own =
         request.dns.iter().all(|name| *name == host.name) && request.ips.iter().all(|ip| *ip == host.ip);
@@ -142,10 +142,10 @@ mod tests {
                 judge("kubernetes.io/kube-apiserver-client-kubelet", node, &own),
                 "it is not for a kubelet's serving certificate",
             ),
-            (judge(SERVING, "system:node:v", &own), "it comes from another than the node it is for"),
+            (judge(SERVING, "system:node:v", &own), "it comes from another node than the one it is for"),
             (
                 judge(SERVING, "system:bootstrap:abcdef", &own),
-                "it comes from another than the node it is for",
+                "it comes from another node than the one it is for",
             ),
             (judge(SERVING, node, &[dns("w"), dns("kubernetes.default")]), foreign),
             (judge(SERVING, node, &[dns("w"), ip("192.168.7.3")]), foreign),

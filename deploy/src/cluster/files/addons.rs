@@ -14,7 +14,7 @@ pub fn with_pod_network(manifest: &str, pods: &Cidr) -> String {
     )
     .expect("the pattern is valid");
     let replaced = calico.replace_all(manifest, |found: &regex::Captures<'_>| {
-        // `# - name` stands where `- name` would stand without the comment.
+        // `# - name` is where `- name` would be without the comment.
         let indent = &found["indent"];
         format!("{indent}- name: CALICO_IPV4POOL_CIDR\n{indent}  value: \"{pods}\"")
     });

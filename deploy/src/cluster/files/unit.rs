@@ -5,7 +5,7 @@ use crate::cluster::paths::{self, ETCD_USER};
 use crate::config::Component;
 use eggo_bundles::{Arch, Role};
 
-/// The unit of `component`; `program` is where it lies on the node.
+/// The unit of `component`; `program` is where it is on the node.
 pub fn write(component: Component, program: &str, scope: &Scope<'_>) -> String {
     let traits = Traits::of(component, scope);
     let mut text = format!("# Written by eggo-install.\n[Unit]\nDescription={}\n", traits.description);

@@ -1,4 +1,4 @@
-//! etcd. How a member finds the others for the first time stands in its environment file, which
+//! etcd. How a member finds the others for the first time is in its environment file, which
 //! is written once: these flags stay the same for the whole life of a member.
 
 use super::{Flag, client_url, flag, paths, peer_url, text};

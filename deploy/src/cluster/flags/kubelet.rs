@@ -1,4 +1,4 @@
-//! kubelet. What its configuration file can say stands there, not here.
+//! kubelet. What its configuration file can say is there, not here.
 
 use super::{Flag, Scope, flag, paths, text, until};
 use crate::cluster::files::kubelet::taint;
@@ -19,7 +19,7 @@ pub(super) const TABLE: &[Flag] = &[
         Kubelet::Dockershim => text("docker"),
         Kubelet::Remote => text("remote"),
     }),
-    // From 1.27 on it stands in the configuration file.
+    // From 1.27 on it is in the configuration file.
     until(27, "container-runtime-endpoint", |scope| {
         (!has_dockershim(scope)).then(|| scope.config.runtime.endpoint.clone())
     }),

@@ -108,7 +108,7 @@ pub fn peer_url(host: &Host) -> String {
     format!("https://{}:2380", bracketed(host))
 }
 
-/// The address as it stands in a URL.
+/// The address as it is in a URL.
 pub fn bracketed(host: &Host) -> String {
     match host.ip {
         std::net::IpAddr::V4(ip) => ip.to_string(),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Former(pub(super) Vec<(String, String, String)>);
 
 impl Former {
-    /// An upgrade that goes on where another was cut short finds new programs there already, and must
+    /// An upgrade that goes on where another was interrupted finds new programs there already, and must
     /// still know the way back: the first note stays until the node is through.
     pub(super) async fn of(cluster: &Cluster, node: &Node) -> Result<Self, Report> {
         let facts = node.facts(&cluster.config).await?;
@@ -114,7 +114,7 @@ mod tests {
         }
         let kept = |kind: &str, name: &str| remote.path(&format!("{KEPT}/{kind}{}", place(name).display()));
         write(&kept("previous", "kept"), "kept 1", 0o700);
-        // The upgrade before was cut short: what it had put in place is what was kept last.
+        // The upgrade before was interrupted: what it had put in place is what was kept last.
         write(&kept("previous", "stored"), "stored 2", 0o755);
         write(&remote.path(&format!("{STORE}/{}", digest("stored 1"))), "stored 1", 0o600);
         write(&kept("previous", "etcd"), "etcd 1", 0o755);

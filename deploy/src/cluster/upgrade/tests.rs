@@ -106,7 +106,7 @@ async fn an_etcd_that_works_does_not_go_back() {
     let m = Arc::new(master_node("m").fails_once("start kube-apiserver", "no such flag"));
     let report = turn_of(m.clone()).await;
     assert!(report.message.contains("could not start kube-apiserver"), "{report}");
-    assert!(report.hint.unwrap().contains("but for etcd"));
+    assert!(report.hint.unwrap().contains("except for etcd"));
     let story = m.story();
     let at = |title: &str| story.iter().position(|found| found == title).unwrap();
     assert!(at("reopen") < at("put the kept programs back"), "{story:?}");

@@ -12,7 +12,7 @@ fn a_file_goes_back_to_what_it_was_and_one_that_is_not_ours_stays() {
     restore();
     assert!(sandbox.has("etc/x"), "without a note it is not ours");
     sandbox.write(&kept("original"), "before");
-    // Cut off and repeated, too.
+    // Interrupted and repeated, too.
     for _ in 0..2 {
         restore();
         assert_eq!(sandbox.read("etc/x"), "before");

@@ -48,7 +48,7 @@ def images() -> tuple[list[Image], str]:
     return offered, digest_of(sources)
 
 
-# program: its repository, what stands before the version in the tag, where the program lies
+# program: its repository, what is before the version in the tag, where the program is
 COMPANIONS = {
     "coredns": ("coredns/coredns", "", "coredns"),
     "flanneld": ("flannel/flannel", "v", "opt/bin/flanneld"),

@@ -185,7 +185,7 @@ def packages(arch: str) -> list[Package]:
 def repacked(name: str, deb: str, arch: str) -> Package:
     """Debian's files under the name that an RPM distribution gives them."""
     rpm_name, requires = REPACKED[name]
-    # the version stands in the file's name: no need to open forty packages to learn that nothing changed
+    # the version is in the file's name: no need to open forty packages to learn that nothing changed
     version = os.path.basename(deb).split("_")[1].replace("%3a", ":").split(":")[-1]
     upstream, _, release = version.rpartition("-")
 
