@@ -10,8 +10,8 @@ use crate::events::{Event, Operation, Sink};
 use crate::facts::Look;
 use crate::journal::Journal;
 use crate::limits::Limits;
+use crate::node::Node;
 use crate::phases::{Applies, Context, Failure, OnFailure, Phase, PhaseError, Scene, Selection, run_list};
-use crate::remote::Host;
 use crate::run::Run;
 use crate::state::{self, Folder, State as _};
 use crate::stop::Stop;
@@ -113,7 +113,7 @@ async fn carry_out(request: CleanupRequest) -> Result<CleanedUp, Report> {
         config,
         run,
         state,
-        reached: reached.into_iter().map(|(host, remote)| (host.name, remote)).collect(),
+        reached: reached.into_iter().map(|node| (node.host.name, node.remote)).collect(),
         options,
         operator: "cleanup",
         hooks_follow: selection.wants("postcleanup"),
@@ -244,7 +244,7 @@ fn hosts(config: &Config, state: &Path, events: &dyn Sink) -> Hosts {
 pub(super) async fn refuse_marked(
     config: &Config,
     state: &Path,
-    reached: Vec<(config::Host, Arc<dyn Host>)>,
+    reached: Vec<Node>,
     limits: &Limits,
 ) -> Result<Vec<Failure>, Report> {
     let (surveyed, failures) = facts_of(reached, Look::survey(), limits).await;

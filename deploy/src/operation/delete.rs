@@ -8,6 +8,7 @@ use crate::cleanup::phases::{self as cleanup, HasCleaning};
 use crate::cleanup::{Cleaning, Options as CleanupOptions, Reached};
 use crate::cluster::delete::{Departure, check};
 use crate::events::{Event, Operation};
+use crate::node::Node;
 use crate::phases::{Applies, Context, Failure, OnFailure, Phase, Scene, Selection, run_list};
 use crate::remote::Command;
 use eggo_bundles::Role;
@@ -136,7 +137,8 @@ async fn carry_out(request: LifeRequest, names: &[String], options: DeleteOption
     // What the journal does not know would stay on them.
     let known = cluster.run.journal().changed();
     let unknown = cluster.nodes.iter().filter(|node| !known.contains(&node.host.name));
-    let unknown = unknown.filter_map(|node| Some((node.host.clone(), reached.get(&node.host.name)?.clone())));
+    let unknown =
+        unknown.filter_map(|node| Some(Node::new(node.host.clone(), reached.get(&node.host.name)?.clone())));
     refuse_marked(&cluster.config, &state, unknown.collect(), cluster.run.limits()).await?;
     let options = CleanupOptions {
         images: true,

@@ -5,9 +5,8 @@ use crate::config::{self, Config};
 use crate::events::Sink;
 use crate::facts::{Look, look};
 use crate::limits::Limits;
-use crate::node::Surveyed;
+use crate::node::{Node, Surveyed};
 use crate::phases::{Failure, PhaseError};
-use crate::remote::Host;
 use eggo_errors::Report;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -18,7 +17,7 @@ pub async fn connect(
     hosts: &[config::Host],
     access: &Access,
     events: &Arc<dyn Sink>,
-) -> (Vec<(config::Host, Arc<dyn Host>)>, Vec<Failure>) {
+) -> (Vec<Node>, Vec<Failure>) {
     let mut jobs = Vec::new();
     for host in hosts {
         let remote = access.host(host, events);
@@ -35,7 +34,7 @@ pub async fn connect(
     let (mut reached, mut failures) = (Vec::new(), Vec::new());
     for (host, result) in results {
         match result {
-            Ok(remote) => reached.push((host, remote)),
+            Ok(remote) => reached.push(Node::new(host, remote)),
             Err(error) => failures.push(Failure { node: host.name, report: error.into() }),
         }
     }
@@ -43,13 +42,9 @@ pub async fn connect(
 }
 
 /// The facts of hosts that were reached.
-pub async fn facts_of(
-    reached: Vec<(config::Host, Arc<dyn Host>)>,
-    asked: Look<'_>,
-    limits: &Limits,
-) -> (Vec<Surveyed>, Vec<Failure>) {
+pub async fn facts_of(reached: Vec<Node>, asked: Look<'_>, limits: &Limits) -> (Vec<Surveyed>, Vec<Failure>) {
     let mut jobs = Vec::new();
-    for (host, remote) in reached {
+    for Node { host, remote, .. } in reached {
         jobs.push(async move {
             let facts = look(&*remote, asked).await;
             (host, remote, facts)

@@ -2,7 +2,7 @@ use super::*;
 use crate::events::Silent;
 use crate::journal::{Record, now};
 use crate::remote::fake::Fake;
-use crate::remote::{Command, Output, RemoteError, RemoteFile, Written};
+use crate::remote::{Command, Host, Output, RemoteError, RemoteFile, Written};
 use crate::run::Permit;
 use crate::store::ROOT;
 use crate::undo::Undo;
