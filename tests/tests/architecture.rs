@@ -255,6 +255,29 @@ fn the_library_looks_nothing_up_in_its_surroundings() {
     }
 }
 
+/// The threads that serve the connections to all nodes do not wait for a disk.
+#[test]
+fn no_async_function_of_the_library_waits_for_a_disk() {
+    let disk =
+        ["fs::", "File::open", "File::create", "sync_all()", "sync_data()", "read_to_end(", "of_reader("];
+    // What reads and writes files behind a name.
+    let rooms =
+        ["Journal::open(", "Journal::read(", "state::save", "state::hook", "shelf.addon(", "shelf.file("];
+    let elsewhere = ["blocking(", "on_disk(", "from_shelf("];
+    let mut found = 0;
+    for (path, code) in files(&project().join("deploy/src")) {
+        for function in code.split("fn ").filter(|function| function.contains(".await")) {
+            let name = function.split(['(', '<']).next().unwrap_or_default();
+            for word in disk.iter().chain(&rooms).filter(|word| function.contains(**word)) {
+                let off = elsewhere.iter().any(|helper| function.contains(helper));
+                assert!(off, "{}: `{word}` in `{name}`, which is async", path.display());
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 10, "the check itself works");
+}
+
 /// What is printed may come from a node, a bundle or a file: it is made printable at the one exit.
 #[test]
 fn only_one_crate_writes_to_the_terminal() {

@@ -4,6 +4,7 @@
 //! off runs every hook when it is repeated, and none twice.
 
 use super::Cleaning;
+use crate::blocking::blocking;
 use crate::config::{self, Hook, Schedule};
 use crate::hooks::{Hooks, step_id};
 use crate::journal::{Entry, Record, now};
@@ -108,7 +109,8 @@ impl Cleaning {
     async fn run_on(&self, schedule: Schedule, node: &Node) -> Result<(), Report> {
         let hooks = Hooks { config: &self.config, run: &self.run, operator: self.operator };
         for hook in self.of(schedule, &node.host) {
-            let script = state::hook(&self.state, &hook.name, node.host.arch)?.ok_or_else(|| {
+            let (state, name, arch) = (self.state.clone(), hook.name.clone(), node.host.arch);
+            let script = blocking(move || state::hook(&state, &name, arch)).await?.ok_or_else(|| {
                 Report::new(format!("the hook `{}` was not kept by the install", hook.name))
                     .note(format!("named in deploy.yaml line {}", hook.line))
                     .hinted("go on without hooks: --skip-hooks")

@@ -225,10 +225,14 @@ impl Departure {
 
     /// This machine keeps nothing of them but what is to be undone on them.
     pub async fn forget(&self) -> Result<(), PhaseError> {
-        for host in &self.going {
-            self.rest.pki().map_err(PhaseError::Whole)?.forget(&host.name)?;
-        }
-        state::save(&self.cluster.state, &self.rest.config).map_err(PhaseError::Whole)
+        let going = self.going.clone();
+        let forget = move |rest: &Cluster| -> Result<(), Report> {
+            for host in &going {
+                rest.pki()?.forget(&host.name)?;
+            }
+            state::save(&rest.state, &rest.config)
+        };
+        self.rest.on_disk(forget).await.map_err(PhaseError::Whole)
     }
 
     async fn stop(&self, node: &Node, units: &[&str]) {

@@ -3,6 +3,7 @@
 use super::survey::{facts_of, on_this_machine};
 use super::whole::whole;
 use super::{Access, connect};
+use crate::blocking::blocking;
 use crate::cleanup::phases::{self as cleanup_phases, HasCleaning};
 use crate::cleanup::{Cleaning, Incomplete, Options};
 use crate::config::{self, Config};
@@ -95,10 +96,10 @@ async fn carry_out(request: CleanupRequest) -> Result<CleanedUp, Report> {
     if !state.exists() {
         return Ok(CleanedUp { undone: 0, folder: Fate::Absent });
     }
-    if !is_ours(&config, &state)? {
+    let (own, folder) = (config.clone(), state.clone());
+    let Some(journal) = blocking(move || open(&own, &folder)).await? else {
         return Ok(CleanedUp { undone: 0, folder: Fate::NotOurs });
-    }
-    let journal = Journal::open(&state)?;
+    };
     let hosts = hosts(&config, &state, &*events);
     let touched: BTreeSet<String> = journal.entries().into_iter().map(|entry| entry.node).collect();
     let named: Vec<_> = hosts.all.iter().filter(|host| touched.contains(&host.name)).cloned().collect();
@@ -158,13 +159,18 @@ impl Leaving {
             let text = "not reached: nobody knows what it has of the cluster";
             self.events.event(Event::warning(Some(&failure.node), text));
         }
+        // With the run goes the lock: it is held until this has ended.
+        let (run, folder, afterwards) = (run.clone(), Folder::new(state), self.afterwards);
+        let fate = blocking(move || {
+            let _run = run;
+            match afterwards {
+                Afterwards::Keep => Ok(Fate::Kept),
+                Afterwards::MoveAside => folder.move_aside().map(Fate::MovedAside),
+                Afterwards::Purge => folder.purge().map(Fate::Purged),
+            }
+        });
         let failed = |error| Report::new(format!("cannot remove `{}`: {error}", state.display()));
-        let folder = Folder::new(state);
-        let fate = match self.afterwards {
-            Afterwards::Keep => Fate::Kept,
-            Afterwards::MoveAside => Fate::MovedAside(folder.move_aside().map_err(failed)?),
-            Afterwards::Purge => Fate::Purged(folder.purge().map_err(failed)?),
-        };
+        let fate = fate.await.map_err(failed)?;
         match &fate {
             Fate::MovedAside(aside) => {
                 let text = format!("the cluster's keys and backups are now in `{}`", aside.display());
@@ -204,6 +210,14 @@ impl Context for Leaving {
         let Cleaning { run, config, .. } = &self.cleaning;
         Scene { run, config, hosts: &self.hosts.all, plan: None }
     }
+}
+
+/// The journal, if anything in the folder is of a cluster.
+fn open(config: &Config, state: &Path) -> Result<Option<Journal>, Report> {
+    if !is_ours(config, state)? {
+        return Ok(None);
+    }
+    Ok(Some(Journal::open(state)?))
 }
 
 /// Whether anything in the folder is of a cluster. Refuses a journal that contradicts what is beside it, before that

@@ -118,7 +118,7 @@ async fn carry_out(request: LifeRequest, names: &[String], options: DeleteOption
     let DeleteOptions { drain, forget_gone, selection } = options;
     selection.check(&phases())?;
     let state = request.state.clone();
-    let cluster = request.cluster()?;
+    let cluster = request.cluster().await?;
     check(&cluster, names).await?;
     let (mut reached, mut gone) = (Reached::new(), Vec::new());
     for node in cluster.nodes.iter().filter(|node| names.contains(&node.host.name)) {

@@ -55,7 +55,7 @@ pub fn restore_phases() -> Vec<Phase<Restoration>> {
 
 pub async fn backup(request: LifeRequest) -> Result<Backup, Report> {
     let work = async |request: LifeRequest| {
-        let context = BackingUp { cluster: request.cluster()?, backup: OnceLock::new() };
+        let context = BackingUp { cluster: request.cluster().await?, backup: OnceLock::new() };
         run_list(&backup_phases(), &Selection::default(), &context).await?;
         let backup = context.backup.into_inner();
         backup.ok_or_else(|| Report::new("a backup was not made").exit(Exit::Bug))
@@ -67,7 +67,7 @@ pub async fn backup(request: LifeRequest) -> Result<Backup, Report> {
 pub async fn restore(request: LifeRequest, snapshot: &Path, selection: &Selection) -> Result<(), Report> {
     let work = async |request: LifeRequest| {
         selection.check(&restore_phases())?;
-        let restoration = Restoration::new(request.cluster()?, snapshot).await?;
+        let restoration = Restoration::new(request.cluster().await?, snapshot).await?;
         run_list(&restore_phases(), selection, &restoration).await
     };
     whole(Operation::Restore, request, work).await

@@ -1,6 +1,7 @@
 //! What is asked of a cluster that was installed: what all such operations begin with, and those that only look.
 
 use super::Access;
+use crate::blocking::blocking;
 use crate::cluster::certs::{self, Line};
 use crate::cluster::context::Bare;
 use crate::cluster::status::{self, Status};
@@ -42,9 +43,11 @@ impl LifeRequest {
 
     /// The cluster without any content to install. Nodes are connected to when they are first needed,
     /// so that one that is gone does not hide the others.
-    pub(super) fn cluster(self) -> Result<Cluster, Report> {
+    pub(super) async fn cluster(self) -> Result<Cluster, Report> {
         self.is_installed()?;
-        let (journal, nodes) = (Journal::open(&self.state)?, self.nodes()?);
+        let folder = self.state.clone();
+        let journal = blocking(move || Journal::open(&folder)).await?;
+        let nodes = self.nodes()?;
         let LifeRequest { config, access, state, events, stop } = self;
         let run = Arc::new(Run::new(journal, events).stopped_by(stop).limited(access.limits().clone()));
         Ok(Cluster::new(config, nodes, run, Arc::new(Bare), state))

@@ -90,7 +90,7 @@ pub fn phases() -> Vec<Phase<Renewal>> {
 pub async fn renew(request: LifeRequest, nodes: &[String], selection: &Selection) -> Result<(), Report> {
     let work = async |request: LifeRequest| {
         selection.check(&phases())?;
-        let cluster = request.cluster()?;
+        let cluster = request.cluster().await?;
         let names = cluster.config.named(nodes)?;
         run_list(&phases(), selection, &Renewal::new(cluster, names)).await
     };

@@ -97,17 +97,17 @@ impl Renewal {
 
     /// On this machine.
     pub async fn make(&self) -> Result<(), PhaseError> {
-        let cluster = &self.cluster;
-        let make = |node: &Node| -> Result<(), Report> {
-            for row in cluster.rows(&node.host) {
-                cluster.pki()?.leaf(Some(&node.host.name), &row, Reuse::Never, Timestamp::now())?;
+        let wanted = self.wanted().into_iter().map(|node| node.host.clone());
+        let wanted: Vec<_> = wanted.filter(|host| !self.cluster.run.has_failed(&host.name)).collect();
+        let make = move |cluster: &Cluster| -> Result<(), Report> {
+            for host in &wanted {
+                for row in cluster.rows(host) {
+                    cluster.pki()?.leaf(Some(&host.name), &row, Reuse::Never, Timestamp::now())?;
+                }
             }
             Ok(())
         };
-        for node in self.wanted().into_iter().filter(|node| !cluster.run.has_failed(&node.host.name)) {
-            make(node).map_err(PhaseError::Whole)?;
-        }
-        Ok(())
+        self.cluster.on_disk(make).await.map_err(PhaseError::Whole)
     }
 
     pub async fn etcd(&self) -> Result<(), PhaseError> {
