@@ -287,7 +287,9 @@ async fn restart(cluster: &Cluster, node: &Node) -> Result<(), Report> {
     if node.host.has(Role::Master) {
         control_plane::start(cluster, node).await?;
         let kubectl = cluster.kubectl_on(node).await?;
+        let waits = cluster.run.waits_for([node.host.name.as_str()], "serve the API again");
         kubectl.until("wait for the API", &["get", "--raw", "/readyz"], Duration::from_secs(120)).await?;
+        drop(waits);
         if cluster.config.dns.kind == DnsKind::Binary {
             dns::start(cluster, node).await?;
         }
@@ -405,7 +407,9 @@ async fn comes_up(cluster: &Cluster, name: &str, limit: Duration) -> Result<(), 
     let kubectl = fresh.kubectl().await?;
     let reports = ["reports".to_string(), name.to_string(), version.to_string()];
     let script = Script::new([include_str!("upgrade/reports.sh")]);
+    let waits = cluster.run.waits_for([name], "report its new version");
     kubectl.repeat("see the kubelet's version", script, reports.into(), limit).await?;
+    drop(waits);
     ready::wait(&fresh, &[name], limit).await.map_err(|error| error.report("wait for the node"))
 }
 

@@ -26,7 +26,10 @@ pub(super) async fn load(all: &Nodes, node: &Planned<'_>) -> Result<Vec<String>,
 async fn load_one(all: &Nodes, node: &Planned<'_>, item: &Item) -> Result<Vec<String>, Report> {
     let (kind, path) = (all.config.runtime.kind, store::path(&item.sha256));
     let look = Script::new([kind.shell, include_str!("archive.sh")]).arg(&path);
-    let answer = node.remote.run(Command::look("look into an image archive", look)).await?.text();
+    const TITLE: &str = "look into an image archive";
+    let waits = all.run.waits_for([node.host.name.as_str()], TITLE);
+    let answer = node.remote.run(Command::look(TITLE, look)).await?.text();
+    drop(waits);
     let (manifest, list) = answer.split_once("@@").unwrap_or((&answer, ""));
     let held = held(manifest);
     let names: Vec<String> = held.iter().map(|image| image.name.clone()).collect();

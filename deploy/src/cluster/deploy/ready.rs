@@ -21,6 +21,7 @@ pub async fn run(cluster: &Cluster) -> Result<(), PhaseError> {
     wait(cluster, &names, LIMIT).await?;
     if let DnsKind::Pod { .. } = cluster.config.dns.kind {
         let kubectl = cluster.kubectl().await.map_err(PhaseError::Whole)?;
+        let _waits = cluster.run.waits_for([kubectl.host().name()], "roll out coredns");
         let words = ["-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=300s"];
         kubectl
             .run(kubectl.look("wait for coredns", kubectl::words(&words)))
