@@ -366,7 +366,7 @@ cat > /etc/cni/net.d/10-bridge.conflist <<END
   "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.$last.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
  {"type": "portmap", "capabilities": {"portMappings": true}}]}
 END
-for other in 11 12 13 14 15 16 17 18; do
+for other in $(seq 11 60); do
   [ $other = $last ] || ip route replace 10.244.$other.0/24 via $net.$other
 done
 echo "network of $EGGO_NODE_NAME ($EGGO_NODE_ROLE, $EGGO_HOOK_TYPE, $EGGO_OPERATOR)"
