@@ -38,6 +38,8 @@ pub enum Applies {
     Cluster(fn(&Config) -> bool),
     /// Each host for which this is so.
     Hosts(fn(&Config, &Host) -> bool),
+    /// Each host for which this is so, and none without the others: once one of them has failed, the phase is not run.
+    Together(fn(&Config, &Host) -> bool),
     /// Each node for whose plan this is so.
     Content(fn(&Config, &NodePlan) -> bool),
 }
@@ -51,7 +53,7 @@ impl Applies {
     fn to_node(self, config: &Config, host: &Host, plan: Option<&NodePlan>) -> bool {
         match self {
             Self::Cluster(_) => false,
-            Self::Hosts(applies) => applies(config, host),
+            Self::Hosts(applies) | Self::Together(applies) => applies(config, host),
             Self::Content(applies) => plan.is_some_and(|plan| applies(config, plan)),
         }
     }
@@ -63,6 +65,13 @@ impl Applies {
         }
         let plan = |host: &Host| scene.plan?.node(&host.name);
         scene.hosts.iter().any(|host| self.to_node(scene.config, host, plan(host)))
+    }
+
+    /// The nodes that it cannot do without, and that have failed.
+    fn missing<'a>(self, scene: Scene<'a>) -> Vec<&'a str> {
+        let Self::Together(applies) = self else { return Vec::new() };
+        let hosts = scene.hosts.iter().filter(|host| applies(scene.config, host));
+        hosts.map(|host| host.name.as_str()).filter(|name| scene.run.has_failed(name)).collect()
     }
 }
 
@@ -173,7 +182,7 @@ pub fn described<C>(phases: &[Phase<C>]) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Runs the list in order. Nodes that fail in a phase that goes on are left out of the rest and
-/// reported at the end.
+/// reported at the end. A phase that cannot do without one of them ends the list.
 pub async fn run_list<C: Context>(
     phases: &[Phase<C>],
     selection: &Selection,
@@ -182,12 +191,16 @@ pub async fn run_list<C: Context>(
     selection.check(phases)?;
     let scene = context.scene();
     let run = scene.run;
-    let mut earlier: Option<Report> = None;
+    let mut first: Option<Report> = None;
     for phase in phases {
         let (name, title) = (phase.name.to_string(), phase.title.to_string());
         if !selection.wants(phase.name) || !phase.applies.to_any(scene) {
             run.event(Event::PhaseSkipped { phase: name, title });
             continue;
+        }
+        let missing = phase.applies.missing(scene);
+        if let Some(first) = first.take_if(|_| !missing.is_empty()) {
+            return Err(first.note(format!("`{title}` did not begin: it needs {}", missing.join(", "))));
         }
         let result = run.in_phase(phase.name, phase.title, (phase.run)(context)).await;
         if let Err(error) = result {
@@ -195,21 +208,27 @@ pub async fn run_list<C: Context>(
             let hopeless = matches!(error, PhaseError::Whole(_))
                 || report.exit == Exit::Untrusted
                 || run.stop().is_asked();
+            let joined = join(first, report);
             if phase.on_failure == OnFailure::Stop || hopeless {
-                return Err(join(earlier, report));
+                return Err(joined);
             }
-            earlier = Some(join(earlier, report));
+            first = Some(joined);
         }
     }
-    earlier.map_or(Ok(()), Err)
+    first.map_or(Ok(()), Err)
 }
 
-/// Nodes that failed earlier are not forgotten over the later failure.
-fn join(earlier: Option<Report>, mut report: Report) -> Report {
-    let Some(earlier) = earlier else { return report };
-    report.notes.push(format!("earlier: {}", earlier.message));
-    report.notes.extend(earlier.notes);
-    report
+/// The first failure is the headline, for later ones may follow from it. Only a bundle that is not to be trusted, and
+/// a stop that was asked for, come before all others.
+fn join(first: Option<Report>, later: Report) -> Report {
+    let Some(first) = first else { return later };
+    let (mut headline, word, other) = match later.exit {
+        Exit::Untrusted | Exit::Stopped => (later, "earlier", first),
+        _ => (first, "later", later),
+    };
+    headline.notes.push(format!("{word}: {}", other.message));
+    headline.notes.extend(other.notes);
+    headline
 }
 
 #[cfg(test)]

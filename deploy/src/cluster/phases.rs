@@ -61,7 +61,7 @@ pub fn etcd<C: HasCluster>() -> Phase<C> {
         name: "etcd",
         title: "Start etcd",
         help: "start the members one by one, each healthy before the next",
-        applies: Applies::Hosts(|config, host| config.etcd.external.is_none() && host.has(Role::Etcd)),
+        applies: Applies::Together(|config, host| config.etcd.external.is_none() && host.has(Role::Etcd)),
         needs: &[],
         run: |context| Box::pin(deploy::etcd::run(context.cluster())),
         on_failure: OnFailure::Stop,
@@ -73,7 +73,7 @@ pub fn load_balancer<C: HasCluster>() -> Phase<C> {
         name: "load-balancer",
         title: "Start the load balancer",
         help: "nginx before the apiservers",
-        applies: Applies::Hosts(|config, host| {
+        applies: Applies::Together(|config, host| {
             config.load_balancer_port.is_some() && host.has(Role::Loadbalance)
         }),
         needs: &[],
@@ -87,7 +87,7 @@ pub fn control_plane<C: HasCluster>() -> Phase<C> {
         name: "control-plane",
         title: "Start the control plane",
         help: "apiserver, controller-manager, scheduler: the first master, then the others",
-        applies: Applies::Hosts(|_, host| host.has(Role::Master)),
+        applies: Applies::Together(|_, host| host.has(Role::Master)),
         needs: &[],
         run: |context| Box::pin(deploy::control_plane::run(context.cluster())),
         on_failure: OnFailure::Stop,

@@ -134,3 +134,23 @@ fn with_addons(config: &Config, plan: &Plan) -> Config {
     }
     config
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phases::Applies;
+
+    /// Content comes to all nodes before anything needs all of a kind, so that the first failure is the cause.
+    #[test]
+    fn etcd_the_load_balancer_and_the_control_plane_need_all_their_nodes() {
+        let phases = phases();
+        let place = |name: &str| phases.iter().position(|phase| phase.name == name).unwrap();
+        let together = phases.iter().filter(|phase| matches!(phase.applies, Applies::Together(_)));
+        let together: Vec<&str> = together.map(|phase| phase.name).collect();
+        assert_eq!(together, ["etcd", "load-balancer", "control-plane"]);
+        for name in ["distribute", "packages", "files", "runtime", "images"] {
+            assert!(place(name) < place("etcd"), "{name}");
+        }
+        assert!(place("control-plane") < place("workers"));
+    }
+}

@@ -6,6 +6,7 @@
 
 use super::{Transaction, file_name};
 use crate::facts::{Facts, Manager};
+use crate::failure::Disk;
 use crate::remote::{Command, Output, Script};
 use crate::run::Permit;
 use crate::store::{ROOT, path};
@@ -32,8 +33,7 @@ pub(super) fn reasons(output: &Output) -> String {
                 .any(|word| line.contains(word))
             || line.contains("is needed by")
             || line.contains("conflicts with")
-            || line.contains("No space left")
-            || line.contains("Read-only file system")
+            || Disk::of(line).is_some()
     };
     let chosen = lines.iter().enumerate().filter(|(at, line)| says_why(*at, line)).map(|(_, line)| *line);
     let chosen: Vec<&str> = chosen.collect();

@@ -110,6 +110,43 @@ async fn a_failed_node_is_left_out_and_the_next_run_finishes_only_what_is_missin
 }
 
 #[tokio::test]
+async fn a_phase_that_needs_all_its_nodes_does_not_run_without_one_and_the_first_failure_is_the_headline() {
+    let run = async |broken, applies| {
+        let folder = tempfile::tempdir().unwrap();
+        let (context, _) = context(folder.path(), broken);
+        let mut list = phases();
+        list[1].applies = applies;
+        let report = run_list(&list, &Selection::default(), &context).await.unwrap_err();
+        (report, context.done.into_inner().unwrap())
+    };
+    let masters = Applies::Together(|_, host| host.has(eggo_bundles::Role::Master));
+    let (report, done) = run("a", masters).await;
+    assert_eq!(report.message, "`one` failed on 1 node");
+    assert_eq!(report.notes, ["a: no", "`two` did not begin: it needs a"]);
+    assert_eq!(done, ["one b"]);
+    let (report, done) = run("b", masters).await;
+    assert_eq!((report.message.as_str(), done.len()), ("`one` failed on 1 node", 2));
+    assert_eq!(report.notes, ["b: no"], "a worker is left out");
+}
+
+#[test]
+fn what_follows_from_a_failure_stands_below_it() {
+    let first =
+        || Report::new("the disk is full").note("w: no space").hinted("free space").exit(Exit::SomeHosts);
+    let later = || Report::new("etcd is not installed").note("searched").hinted("add it to the bundle");
+    let joined = join(Some(first()), later());
+    assert_eq!(joined.message, "the disk is full");
+    assert_eq!(joined.notes, ["w: no space", "later: etcd is not installed", "searched"]);
+    assert_eq!((joined.hint.unwrap().as_str(), joined.exit), ("free space", Exit::SomeHosts));
+    assert_eq!(join(None, later()), later());
+    for exit in [Exit::Untrusted, Exit::Stopped] {
+        let joined = join(Some(first()), later().exit(exit));
+        assert_eq!((joined.message.as_str(), joined.exit), ("etcd is not installed", exit));
+        assert_eq!(joined.notes, ["searched", "earlier: the disk is full", "w: no space"]);
+    }
+}
+
+#[tokio::test]
 async fn phases_are_selected_by_name_and_unknown_names_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (context, _) = context(folder.path(), "");
