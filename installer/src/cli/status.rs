@@ -47,11 +47,10 @@ fn health(members: &[Member]) -> String {
     }
 }
 
+/// What is wrong with a node is in the findings below the table, which has to fit the terminal.
 fn render(status: &Status) -> String {
-    let mut table = Table::new(["NODE", "ADDRESS", "ARCH", "ROLES", "SSH", "READY", "KUBELET", "DOWN"]);
+    let mut table = Table::new(["NODE", "ADDRESS", "ARCH", "ROLES", "SSH", "READY", "KUBELET"]);
     for node in &status.nodes {
-        let down = node.components.iter().filter(|(_, state)| state.as_str() != "active");
-        let down: Vec<String> = down.map(|(name, state)| format!("{name} ({state})")).collect();
         let ready = node.ready.map(|ready| if ready { "yes" } else { "no" }).unwrap_or("-");
         table.row([
             node.name.clone(),
@@ -61,7 +60,6 @@ fn render(status: &Status) -> String {
             if node.reachable { "yes" } else { "no" }.to_string(),
             ready.to_string(),
             node.kubelet.clone().unwrap_or_else(|| "-".into()),
-            if down.is_empty() { "-".to_string() } else { down.join(", ") },
         ]);
     }
     let mut text = format!("cluster `{}` at {}\n\n{table}\n", status.cluster, status.endpoint);
