@@ -1,4 +1,4 @@
-//! The node's store: content by its sha256, verified there before it gets its name.
+//! The node's store: content by its sha256, verified there before it gets its name, and again before it is used.
 //!
 //! `sha256/DIGEST` is whole. `in/DIGEST` is on its way: all of it, or the first bytes after a cut;
 //! `in/DIGEST.rest` continues it. `current` lists what the last whole install needs, `previous` what
@@ -6,11 +6,12 @@
 
 pub use crate::paths::ROOT;
 
-use crate::remote::{COMMON, Command, Host, RemoteError, Script};
+use crate::remote::{COMMON, Command, Host, Output, RemoteError, Script};
 use crate::run::Permit;
-use eggo_bundles::Digest;
+use eggo_bundles::{Digest, Item};
+use eggo_errors::{Code, Exit, Explain};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 pub const STORE: &str = "/var/lib/eggo/store/sha256";
@@ -20,6 +21,11 @@ pub const MARK: &str = "/var/lib/eggo/mark";
 pub const CLUSTER: &str = "/var/lib/eggo/cluster";
 /// A node's programs before an upgrade, noted until it is through.
 pub const FORMER: &str = "/var/lib/eggo/kept/former-programs";
+
+/// Functions that hash content. A script that has it used calls `intact` before.
+pub const INTACT: &str = include_str!("store/intact.sh");
+/// How `intact` ends a script.
+const NOT_INTACT: u32 = 65;
 
 /// Where a whole item is on the node.
 pub fn path(digest: &Digest) -> String {
@@ -35,9 +41,17 @@ pub struct Contents {
     pub incoming: BTreeMap<Digest, u64>,
     /// A cut left pieces that must be put together before anything else comes.
     pub unmerged: bool,
+    /// Something was damaged since it was verified: nothing is known of what is whole.
+    #[serde(skip)]
+    pub suspect: bool,
 }
 
 impl Contents {
+    /// Of a store that is not what it was.
+    pub fn suspect() -> Self {
+        Self { suspect: true, ..Self::default() }
+    }
+
     /// From two listings of `ls -ln`: mode links owner group size month day time name.
     pub(crate) fn parse(store: &[&str], incoming: &[&str]) -> Self {
         let mut contents = Self::default();
@@ -64,13 +78,79 @@ fn entry(line: &str) -> Option<(&str, u64)> {
 
 /// Puts together what a cut left in pieces, and lists the store.
 pub async fn recover(permit: Permit, host: &dyn Host) -> Result<Contents, RemoteError> {
-    let script =
-        Script::new([include_str!("store/recover.sh")]).set("STORE", STORE).set("INCOMING", INCOMING);
-    let command = Command::change(permit, "look into the store", script).timeout(Duration::from_secs(300));
+    list(permit, host, "", Duration::from_secs(300)).await
+}
+
+/// The same of a store that is suspect: everything in it is hashed again, and what is damaged is removed.
+pub async fn inspect(permit: Permit, host: &dyn Host) -> Result<Contents, RemoteError> {
+    list(permit, host, "yes", Duration::from_secs(3600)).await
+}
+
+async fn list(
+    permit: Permit,
+    host: &dyn Host,
+    suspect: &str,
+    timeout: Duration,
+) -> Result<Contents, RemoteError> {
+    let script = Script::new([INTACT, include_str!("store/recover.sh")])
+        .set("STORE", STORE)
+        .set("INCOMING", INCOMING)
+        .set("SUSPECT", suspect);
+    let command = Command::change(permit, "look into the store", script).timeout(timeout);
     let text = host.run(command).await?.text();
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|line| *line == "@@").unwrap_or(lines.len());
     Ok(Contents::parse(&lines[..at], lines.get(at + 1..).unwrap_or(&[])))
+}
+
+/// Content of a store that is not what was verified there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{node}: damaged in the node's store: {}", paths.join(", "))]
+pub struct Damaged {
+    pub node: String,
+    /// In the bundle.
+    pub paths: Vec<String>,
+}
+
+impl Damaged {
+    pub const CODE: Code = Code::new("store-damaged");
+
+    /// Whether that is how a script ended that uses `items`.
+    pub fn check<'a>(
+        node: &str,
+        output: &Output,
+        items: impl IntoIterator<Item = &'a Item>,
+    ) -> Result<(), Self> {
+        if output.status != NOT_INTACT {
+            return Ok(());
+        }
+        let text = output.text();
+        let damaged: Vec<Digest> =
+            text.lines().filter_map(|line| line.strip_prefix("damaged ")?.parse().ok()).collect();
+        let paths: BTreeSet<String> = items
+            .into_iter()
+            .filter(|item| damaged.contains(&item.sha256))
+            .map(|item| item.path.clone())
+            .collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        Err(Self { node: node.into(), paths: paths.into_iter().collect() })
+    }
+}
+
+impl Explain for Damaged {
+    fn code(&self) -> Code {
+        Self::CODE
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("check the node's disk and memory".into())
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::SomeHosts
+    }
 }
 
 /// Takes the list of what is needed on standard input; prints what it removed.

@@ -3,7 +3,7 @@
 
 use crate::remote::{Command, Output, Script};
 use crate::run::Permit;
-use crate::store::{INCOMING, STORE};
+use crate::store::{INCOMING, INTACT, STORE};
 use bytes::Bytes;
 use eggo_bundles::Digest;
 use std::collections::BTreeSet;
@@ -74,7 +74,7 @@ fn header(name: &str, size: u64) -> Bytes {
 
 /// The receiving end on the node.
 pub(super) fn command(permit: Permit, number: u64, pieces: mpsc::Receiver<Bytes>) -> Command {
-    let script = Script::new([include_str!("receive.sh")])
+    let script = Script::new([INTACT, include_str!("receive.sh")])
         .set("NUMBER", number.to_string())
         .set("STORE", STORE)
         .set("INCOMING", INCOMING)

@@ -30,7 +30,9 @@ pub(super) async fn deliver(
     meter: &Meter,
 ) -> Result<(), DeliveryError> {
     let Delivery { host, items, mut contents } = delivery;
-    if contents.unmerged || !contents.incoming.is_empty() {
+    if contents.suspect {
+        contents = store::inspect(permit, &*host).await?;
+    } else if contents.unmerged || !contents.incoming.is_empty() {
         contents = store::recover(permit, &*host).await?;
     }
     let mut job = Job { permit, host, meter, number: 0, damages: BTreeMap::new(), batches: VecDeque::new() };

@@ -2,13 +2,13 @@
 //! into its container runtime. What is in them is asked of the archive itself, on the node.
 
 use super::Nodes;
-use super::images::{Listed, TIMEOUT};
+use super::images::{LOAD, Listed, TIMEOUT, loaded};
 use crate::node::Planned;
 use crate::plan::reference;
 use crate::remote::{Command, Script};
 use crate::run::{Outcome, Step};
 use crate::runtimes::{Identity, RuntimeKind};
-use crate::store;
+use crate::store::{self, INTACT};
 use crate::undo::Undo;
 use eggo_bundles::{Digest, Item};
 use eggo_errors::Report;
@@ -41,8 +41,9 @@ async fn load_one(all: &Nodes, node: &Planned<'_>, item: &Item) -> Result<Vec<St
         return Ok(names);
     }
     let work = async |permit| {
-        let load = kind.call("load_archive").arg(path);
-        node.remote.run(Command::change(permit, "load images", load).timeout(TIMEOUT)).await?;
+        let script = Script::new([kind.shell, INTACT, include_str!("load_archive.sh")]).arg(path);
+        let load = Command::change(permit, LOAD, script).timeout(TIMEOUT).unchecked();
+        loaded(node, &node.remote.run(load).await?)?;
         Ok(Outcome::Changed)
     };
     all.run.step(&node.host.name, step.always(), work).await.map(|_| names)

@@ -6,7 +6,7 @@ use crate::node::Planned;
 use crate::plan::Wanted;
 use crate::remote::{COMMON, Command, KEPT, RemoteError, Script};
 use crate::run::{Outcome, Permit, Step};
-use crate::store;
+use crate::store::{self, Damaged, INTACT};
 use crate::undo::Undo;
 use eggo_bundles::{Item, Kind, dst};
 use eggo_errors::{Explain, Report};
@@ -120,6 +120,7 @@ pub(super) async fn install(all: &Nodes, node: &Planned<'_>) -> Result<(), Repor
             }
         }
         if !output.success() {
+            Damaged::check(name, &output, placements.iter().map(|placement| &*placement.item))?;
             return Err(RemoteError::failed(name, "install files", &output, false).into());
         }
         Ok(Outcome::changed_if(text.lines().any(|line| line == "changed")))
@@ -178,7 +179,7 @@ fn command(permit: Permit, placements: &[Placement]) -> Command {
 }
 
 fn script(placements: &[Placement]) -> Script {
-    let script = Script::new([COMMON, include_str!("place.sh")])
+    let script = Script::new([COMMON, INTACT, include_str!("place.sh")])
         .set("KEPT", KEPT)
         .set("STORE", store::STORE)
         .set("WHITELIST", dst::ALLOWED.join(" "));
@@ -273,6 +274,32 @@ mod tests {
         assert_eq!(install("newer"), "sync oursours\nchanged\nchanged\n", "the previous ones are kept");
         assert_eq!((kept("original"), kept("previous")), ("users\n".into(), "ours".into()));
         assert_eq!(std::fs::read_dir(format!("{root}/usr/bin")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_damaged_in_the_store_changes_nothing() {
+        let node = node();
+        let (sandbox, root) = &node;
+        sandbox.write("usr/bin/a", "users");
+        let items = ["good", "bad"]
+            .map(|text| Arc::new(Item::new(Arch::Amd64, Kind::Bin, text, Digest::of(text.as_bytes()), 1)));
+        sandbox.write(&format!("store/{}", items[0].sha256), "good");
+        sandbox.write(&format!("store/{}", items[1].sha256), "bAd");
+        let placements: Vec<Placement> = [("a", 0), ("b", 1)]
+            .map(|(name, at)| Placement {
+                item: items[at].clone(),
+                path: format!("{root}/usr/bin/{name}"),
+                mode: 0o755,
+            })
+            .into();
+        let script = script(&placements)
+            .set("KEPT", format!("{root}/kept"))
+            .set("STORE", format!("{root}/store"))
+            .set("WHITELIST", format!("{root}/usr/bin"));
+        let said = sandbox.run(script);
+        assert_eq!((said.done, said.out), (false, format!("damaged {}\n", items[1].sha256)));
+        assert_eq!(sandbox.read("usr/bin/a"), "users");
+        assert!(!sandbox.has("usr/bin/b"));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 use super::Nodes;
 use crate::node::Planned;
-use crate::remote::{Command, Script};
+use crate::remote::{Command, Output, RemoteError, Script};
 use crate::run::{Outcome, Permit, Step};
 use crate::runtimes::{Identity, RuntimeKind};
-use crate::store::{self, ROOT};
+use crate::store::{self, Damaged, INTACT, ROOT};
 use crate::undo::Undo;
 use eggo_bundles::layout::{Layout, Names, blob_path};
 use eggo_bundles::{Digest, Image};
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(super) const LOAD: &str = "load images";
 pub(super) const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Has the kubelet keep the images of the bundle when disk gets short: nothing could bring them back by itself. Those
@@ -60,10 +61,21 @@ pub(super) async fn load(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> 
         .undo(Undo::Images { runtime: kind, names })
         .always();
     let work = async |permit| {
-        node.remote.run(load_command(permit, kind, &layout)).await?;
+        let output = node.remote.run(load_command(permit, kind, &layout)).await?;
+        loaded(node, &output)?;
         Ok(Outcome::Changed)
     };
     all.run.step(&node.host.name, step, work).await.map(|_| ())
+}
+
+/// How loading images ended.
+pub(super) fn loaded(node: &Planned<'_>, output: &Output) -> Result<(), Report> {
+    if output.success() {
+        return Ok(());
+    }
+    let name = &node.host.name;
+    Damaged::check(name, output, node.plan.items.iter().map(|wanted| &*wanted.item))?;
+    Err(RemoteError::failed(name, LOAD, output, false).into())
 }
 
 fn layout(node: &Planned<'_>, images: &[&Arc<Image>]) -> Result<Layout, Report> {
@@ -124,7 +136,7 @@ fn known_as(kind: RuntimeKind, name: &str) -> &str {
 
 /// A folder with the lists and, as links into the store, the blobs; read as one archive.
 fn load_command(permit: Permit, kind: RuntimeKind, layout: &Layout) -> Command {
-    let script = Script::new([kind.shell, include_str!("load.sh")]).set("ROOT", ROOT);
+    let script = Script::new([kind.shell, INTACT, include_str!("load.sh")]).set("ROOT", ROOT);
     let mut archive = tar::Builder::new(Vec::new());
     let expect = "writing to memory does not fail";
     for (name, bytes) in &layout.files {
@@ -141,7 +153,7 @@ fn load_command(permit: Permit, kind: RuntimeKind, layout: &Layout) -> Command {
         archive.append_link(&mut header, blob_path(digest), store::path(digest)).expect(expect);
     }
     let archive = archive.into_inner().expect(expect);
-    Command::change(permit, "load images", script).stdin(archive).timeout(TIMEOUT)
+    Command::change(permit, LOAD, script).stdin(archive).timeout(TIMEOUT).unchecked()
 }
 
 #[cfg(test)]
@@ -195,6 +207,35 @@ mod tests {
         let said = sandbox.run(script);
         assert!(said.done, "{said:?}");
         said.out + &said.err
+    }
+
+    #[test]
+    fn what_is_damaged_in_the_store_is_not_loaded() {
+        let sandbox = Sandbox::new();
+        let (blob, tar) = (Digest::of(b"blob"), sandbox.at("links.tar"));
+        sandbox.program("ctr", "echo loaded; cat > /dev/null");
+        sandbox.does("mkdir -p root links/blobs/sha256");
+        std::os::unix::fs::symlink(
+            sandbox.path(&blob.hex()),
+            sandbox.path(&format!("links/{}", blob_path(&blob))),
+        )
+        .unwrap();
+        sandbox.does(format!("tar -c -C links -f {tar} ."));
+        let script = || {
+            let load = Script::new([kind("containerd").shell, INTACT, include_str!("load.sh")]);
+            sandbox.feed(load.set("ROOT", sandbox.at("root")), &std::fs::read(&tar).unwrap())
+        };
+        let archive = || {
+            let load = Script::new([kind("containerd").shell, INTACT, include_str!("load_archive.sh")]);
+            sandbox.run(load.arg(sandbox.at(&blob.hex())))
+        };
+        for (content, out) in [("blob", "loaded\n".to_string()), ("blOb", format!("damaged {blob}\n"))] {
+            sandbox.write(&blob.hex(), content);
+            for said in [script(), archive()] {
+                assert_eq!((said.done, &said.out), (content == "blob", &out), "{said:?}");
+            }
+        }
+        assert_eq!(std::fs::read_dir(sandbox.path("root")).unwrap().count(), 0);
     }
 
     #[test]

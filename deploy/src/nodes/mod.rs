@@ -7,6 +7,7 @@ mod files;
 mod images;
 pub mod phases;
 mod prune;
+mod resend;
 pub mod system;
 
 pub use files::{Placement, placements};

@@ -1,11 +1,11 @@
 //! The phases of this module. They slot into the list of any operation whose context has a [`Nodes`].
 
+use super::resend::with_intact;
 use super::{Nodes, archives, claim, files, images, prune, system};
 use crate::distribute::{self, Delivery};
 use crate::node::Planned;
 use crate::packages;
 use crate::phases::{Applies, OnFailure, Phase, PhaseError};
-use crate::run::Run;
 use eggo_bundles::Kind;
 use eggo_errors::Report;
 
@@ -147,7 +147,9 @@ async fn try_packages_on(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> 
         return Ok(());
     }
     let _waits = all.run.waits_for([node.host.name.as_str()], "ask the package manager");
-    Ok(packages::simulate(&*node.remote, &transaction(node)?).await?)
+    let transaction = transaction(node)?;
+    let simulate = async || Ok(packages::simulate(&*node.remote, &transaction).await?);
+    with_intact(all, node, simulate).await
 }
 
 async fn prepare(all: &Nodes) -> Result<(), PhaseError> {
@@ -155,24 +157,27 @@ async fn prepare(all: &Nodes) -> Result<(), PhaseError> {
 }
 
 async fn install_packages(all: &Nodes) -> Result<(), PhaseError> {
-    let run = &all.run;
-    let each = |node| install_on(run, node);
-    run.on_each(&all.planned(), each).await
+    all.run.on_each(&all.planned(), |node| install_on(all, node)).await
 }
 
-async fn install_on(run: &Run, node: &Planned<'_>) -> Result<(), Report> {
-    let (remote, names) = (&*node.remote, &node.plan.repo_packages);
+async fn install_on(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
+    let (run, remote, names) = (&all.run, &*node.remote, &node.plan.repo_packages);
     if !names.is_empty() {
         packages::install_from_repositories(run, remote, &node.facts, names).await?;
     }
     if node.plan.has_packages() {
-        packages::install(run, remote, &transaction(node)?).await?;
+        let transaction = transaction(node)?;
+        with_intact(all, node, async || packages::install(run, remote, &transaction).await).await?;
     }
     Ok(())
 }
 
 async fn install_files(all: &Nodes) -> Result<(), PhaseError> {
-    all.run.on_each(&all.planned(), |node| files::install(all, node)).await
+    all.run.on_each(&all.planned(), |node| install_files_on(all, node)).await
+}
+
+async fn install_files_on(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
+    with_intact(all, node, async || files::install(all, node).await).await
 }
 
 async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
@@ -180,8 +185,8 @@ async fn load_images(all: &Nodes) -> Result<(), PhaseError> {
 }
 
 async fn load_images_on(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
-    images::load(all, node).await?;
-    let archived = archives::load(all, node).await?;
+    with_intact(all, node, async || images::load(all, node).await).await?;
+    let archived = with_intact(all, node, async || archives::load(all, node).await).await?;
     images::pin(all, node, &[images::names(node), archived].concat()).await
 }
 
@@ -198,8 +203,8 @@ pub fn is_in_place(all: &Nodes, node: &Planned<'_>) -> bool {
 
 /// Everything that one node is to have, for operations that go node by node.
 pub async fn install_node(all: &Nodes, node: &Planned<'_>) -> Result<(), Report> {
-    install_on(&all.run, node).await?;
-    files::install(all, node).await?;
+    install_on(all, node).await?;
+    install_files_on(all, node).await?;
     load_images_on(all, node).await
 }
 

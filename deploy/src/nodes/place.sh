@@ -2,7 +2,8 @@
 # by its digest.
 # WHITELIST: the folders that they may go into. KEPT: where what was there before is kept.
 #
-# The first time they keep what is there, the second time they replace it. A folder is followed to where it
+# The first time they keep what is there, the second time they replace it; in between the content that will is hashed. A
+# folder is followed to where it
 # really is first, and nobody but root may lead it elsewhere afterwards: below the whitelist's own folders it and
 # its parents are root's, or not there yet. Where others may add files, as in /tmp, a new file gets a name that
 # nobody could guess.
@@ -55,7 +56,7 @@ place() {
   source=$STORE/$1 path=$2; inside "${path%/*}"
   if [ -f "$path" ] && [ ! -L "$path" ] && cmp -s "$source" "$path" && [ "$(stat -c '%a %U:%G' "$path")" = "$3 root:root" ]
   then return 0; fi
-  if [ $pass = first ]; then keep "$path"; return 0; fi
+  if [ $pass = first ]; then keep "$path"; used="$used $source"; return 0; fi
   rm -f "$path".eggo-new.??????; new=$(mktemp "$path.eggo-new.XXXXXX")
   cp "$source" "$new"; chown root:root "$new"; chmod "$3" "$new"
   mv -fT "$new" "$path"; echo changed
@@ -68,7 +69,9 @@ link() {
 }
 all() { while [ $# -gt 0 ]; do "$1" "$2" "$3" "$4"; shift 4; done; }
 
-fresh='' seen='' pass=first; all "$@"
+fresh='' seen='' used='' pass=first; all "$@"
+# shellcheck disable=SC2086 # The names are digests, below a folder of ours.
+intact $used
 [ -z "$fresh" ] || settle "$KEPT"
 pass=second; all "$@"
 # A unit file may be among them.

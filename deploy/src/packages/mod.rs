@@ -10,6 +10,7 @@ pub use decide::{Changes, Transaction, Unmet, Versions, changes, decide, unmet};
 use crate::facts::{Facts, Manager};
 use crate::remote::{Host, RemoteError};
 use crate::run::{Outcome, Run, Step};
+use crate::store::Damaged;
 use crate::undo::{Undo, package_of};
 use bytes::Bytes;
 use eggo_bundles::Item;
@@ -25,6 +26,8 @@ pub enum PackageError {
     #[error("{node}: the package manager refuses the transaction")]
     Refused { node: String, said: String },
     #[error(transparent)]
+    Damaged(#[from] Damaged),
+    #[error(transparent)]
     Remote(#[from] RemoteError),
 }
 
@@ -34,6 +37,7 @@ impl Explain for PackageError {
             Self::NoManager { .. } => "no-package-manager",
             Self::WrongFormat { .. } => "package-wrong-format",
             Self::Refused { .. } => "packages-refused",
+            Self::Damaged(error) => return error.code(),
             Self::Remote(error) => return error.code(),
         })
     }
@@ -55,6 +59,7 @@ impl Explain for PackageError {
                  and build the bundle again"
                     .into(),
             ),
+            Self::Damaged(error) => error.hint(),
             Self::Remote(error) => error.hint(),
         }
     }
@@ -73,6 +78,7 @@ pub async fn simulate(host: &dyn Host, transaction: &Transaction) -> Result<(), 
     if output.success() {
         return Ok(());
     }
+    Damaged::check(host.name(), &output, transaction.install.iter().map(|item| &**item))?;
     Err(PackageError::Refused { node: host.name().into(), said: scripts::reasons(&output) })
 }
 
@@ -103,6 +109,7 @@ pub async fn install(run: &Run, host: &dyn Host, transaction: &Transaction) -> R
     run.step(host.name(), step, async |permit| {
         let output = host.run(scripts::install(permit, transaction)).await?;
         if !output.success() {
+            Damaged::check(host.name(), &output, transaction.install.iter().map(|item| &**item))?;
             let said = scripts::reasons(&output);
             return Err(PackageError::Refused { node: host.name().into(), said }.into());
         }

@@ -9,7 +9,7 @@ use crate::facts::{Facts, Manager};
 use crate::failure::Disk;
 use crate::remote::{Command, Output, Script};
 use crate::run::Permit;
-use crate::store::{ROOT, path};
+use crate::store::{INTACT, ROOT, path};
 use crate::undo;
 use bytes::Bytes;
 use eggo_bundles::Item;
@@ -50,7 +50,7 @@ fn ask(function: &str, manager: Manager, words: &[String], packages: impl Into<B
 /// One of the functions that each manager has.
 pub(super) fn script(function: &str, manager: Manager, words: &[String]) -> Script {
     let function = format!("{function}_{}", manager.as_str());
-    let script = undo::library().and(include_str!("transaction.sh")).set("ROOT", ROOT);
+    let script = undo::library().and(INTACT).and(include_str!("transaction.sh")).set("ROOT", ROOT);
     script.then([function].into_iter().chain(words.iter().cloned()))
 }
 

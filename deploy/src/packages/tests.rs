@@ -186,9 +186,10 @@ fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() 
     ] {
         let install = vec![item("a", "1", extension, &[])];
         let transaction = Transaction { install, ..Transaction::nothing(manager) };
-        let links = scripts::archive(&transaction, |_| None);
+        let links = scripts::archive(&transaction, |_| Some(b"package"));
         let script = scripts::script("install", manager, &[]).set("ROOT", sandbox.at("root"));
-        let script = script.set("POLICY", sandbox.at("policy-rc.d")).to_string();
+        let script = script.set("POLICY", sandbox.at("policy-rc.d")).set("KEPT", sandbox.at("kept"));
+        let script = script.to_string();
         std::fs::create_dir_all(sandbox.path("root")).unwrap();
         std::fs::write(sandbox.path("links"), links).unwrap();
         let run = || sandbox.run(format!("exec < links\n{script}"));
@@ -204,6 +205,34 @@ fn a_second_run_waits_for_the_first_and_holds_services_back_until_its_own_end() 
             std::fs::read_dir(sandbox.path("root")).unwrap().all(|entry| entry.unwrap().path().is_file())
         );
         std::fs::remove_file(sandbox.path("log")).unwrap();
+    }
+}
+
+#[test]
+fn what_is_damaged_in_the_store_is_not_installed() {
+    let sandbox = Sandbox::new();
+    ["dpkg", "systemctl"].iter().for_each(|name| sandbox.program(name, ":"));
+    sandbox.program("apt-get", "echo used >> ../../../used");
+    sandbox.program("rpm", "case $1 in -q) exit 1 ;; -qp) echo a ;; *) echo used >> ../../../used ;; esac");
+    std::fs::create_dir_all(sandbox.path("root")).unwrap();
+    let digest = Digest::of(b"package");
+    for (manager, extension) in [(Manager::Dpkg, "deb"), (Manager::Rpm, "rpm")] {
+        sandbox.does(format!("mkdir links; ln -s {} links/a.{extension}", sandbox.at(&digest.hex())));
+        sandbox.does("tar -c -C links -f links.tar .; rm -r links");
+        let links = std::fs::read(sandbox.path("links.tar")).unwrap();
+        for function in ["try", "install"] {
+            for (content, intact) in [("package", true), ("pAckage", false), ("", false)] {
+                sandbox.write(&digest.hex(), content);
+                let words = [sandbox.at("root")];
+                let script = scripts::script(function, manager, &words).set("ROOT", sandbox.at("root"));
+                let script = script.set("POLICY", sandbox.at("policy-rc.d")).set("KEPT", sandbox.at("kept"));
+                let said = sandbox.feed(script, &links);
+                assert_eq!(said.done, intact, "{function} {said:?}");
+                assert_eq!(said.out.contains(&format!("damaged {digest}")), !intact, "{said:?}");
+                assert_eq!(sandbox.has("root/../used"), intact);
+                let _ = std::fs::remove_file(sandbox.path("used"));
+            }
+        }
     }
 }
 

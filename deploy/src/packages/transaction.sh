@@ -17,6 +17,12 @@ prepare() {
   cd "$work/files" || exit
   tar -x -f -
 }
+# prepare_intact FOLDER: the same with packages of which every byte counts. They are links into the store.
+prepare_intact() {
+  prepare "$1"
+  # shellcheck disable=SC2046 # The links lead to digests.
+  intact $(find . -type l -exec readlink {} \;)
+}
 tidy() {
   [ -z "${held-}" ] || release_services
   [ -z "${work-}" ] || rm -rf "$work"
@@ -46,17 +52,17 @@ apt_alone() {
 }
 
 # try_MANAGER FOLDER: whether the manager would take the packages.
-try_dpkg() { prepare "$1"; apt_alone -s install ./*.deb 2>&1; }
-try_rpm() { prepare "$1"; rpm -U --test ./*.rpm 2>&1; }
+try_dpkg() { prepare_intact "$1"; apt_alone -s install ./*.deb 2>&1; }
+try_rpm() { prepare_intact "$1"; rpm -U --test ./*.rpm 2>&1; }
 
 # rehearse_MANAGER: the same with stubs, and before there is a folder of ours: of what only the whole package can prove,
 # digest and signature, nothing is asked.
-rehearse_dpkg() { try_dpkg "${TMPDIR:-/tmp}"; }
+rehearse_dpkg() { prepare "${TMPDIR:-/tmp}"; apt_alone -s install ./*.deb 2>&1; }
 rehearse_rpm() { prepare "${TMPDIR:-/tmp}"; rpm -U --test --nodigest --nosignature ./*.rpm 2>&1; }
 
 install_dpkg() {
   lock
-  prepare "$ROOT"
+  prepare_intact "$ROOT"
   hold
   note_accounts
   detached transact_dpkg
@@ -71,7 +77,7 @@ transact_dpkg() {
 
 install_rpm() {
   lock
-  prepare "$ROOT"
+  prepare_intact "$ROOT"
   set --
   for file in ./*.rpm; do
     name=$(rpm -qp --qf '%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}' "$file" 2>/dev/null)
