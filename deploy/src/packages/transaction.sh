@@ -87,7 +87,7 @@ install_rpm() {
   note_accounts
   detached transact_rpm "$@"
   note_brought_accounts
-  release_services
+  reload_units
 }
 # Offline mode: a scriptlet's `systemctl start` does nothing, `enable` still works.
 transact_rpm() {
@@ -116,7 +116,7 @@ from_rpm() {
   SYSTEMD_OFFLINE=1 "$tool" -y install "$@" 2>&1 9>&-
   note_brought rpm
   note_brought_accounts
-  release_services
+  reload_units
 }
 
 all_dpkg() { dpkg-query -W -f '${db:Status-Abbrev} ${binary:Package}\n' | awk '$1 ~ /^.i/ { print $2 }'; }

@@ -2,6 +2,13 @@
 # content that it names: after a power cut an empty file would go for the user's.
 settle() { sync -f "$1" 2>/dev/null || sync; }
 
+# replace FILE MODE: takes its content on standard input. FILE is what it was or all of this, and never anything in
+# between: written beside, settled, renamed.
+replace() {
+  rm -f "$1.eggo-new"
+  cat > "$1.eggo-new" && chmod "$2" "$1.eggo-new" && settle "$1.eggo-new" && mv -fT "$1.eggo-new" "$1"
+}
+
 # note FILE COMMAND…: what the command says, once: written beside, settled, renamed.
 note() {
   note=$1; shift

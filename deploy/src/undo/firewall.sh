@@ -54,15 +54,17 @@ open_nftables() {
     grep -qsx "$port" "$KEPT/ports" || { nft insert rule "$@"; echo "$port" >> "$KEPT/ports"; }
     echo "insert rule $*" >> "$NFT_FILE.new"
   done
+  settle "$NFT_FILE.new"
   mv -f "$NFT_FILE.new" "$NFT_FILE"
   mkdir -p "${NFT_DROP_IN%/*}"
-  printf '[Service]\nExecStartPost=/usr/sbin/nft -f %s\nExecReload=/usr/sbin/nft -f %s\n' "$NFT_FILE" "$NFT_FILE" > "$NFT_DROP_IN"
+  printf '[Service]\nExecStartPost=/usr/sbin/nft -f %s\nExecReload=/usr/sbin/nft -f %s\n' "$NFT_FILE" "$NFT_FILE" |
+    replace "$NFT_DROP_IN" 644
   systemctl daemon-reload
 }
 close_nftables() {
   nft -a list chain inet filter input 2>/dev/null | sed -n 's/.*comment "eggo".*# handle \([0-9]*\)$/\1/p' |
     while read -r handle; do nft delete rule inet filter input handle "$handle"; done
-  rm -f "$NFT_FILE" "$NFT_DROP_IN"
+  rm -f "$NFT_FILE" "$NFT_FILE.new" "$NFT_DROP_IN" "$NFT_DROP_IN.eggo-new"
   rmdir "${NFT_DROP_IN%/*}" 2>/dev/null || :
   systemctl daemon-reload
 }

@@ -1,17 +1,37 @@
 # Packages. KEPT: the file `brought` there names what the node's repositories brought, one package a line.
 # POLICY: Debian's way of saying that no maintainer script may start anything. POLICY_MARK: the line by which ours is
-# told from the administrator's.
+# told from the administrator's. What was there before ours is kept as `policy-rc.d`.
 
-# release_services: maintainer scripts may start services again.
-release_services() {
-  if grep -qsxF -e "$POLICY_MARK" "$POLICY"; then rm -f "$POLICY"; fi
-  systemctl daemon-reload 2>/dev/null || :
-}
+is_our_policy() { grep -qsxF -e "$POLICY_MARK" "$POLICY"; }
+
+# hold_services: no maintainer script starts anything. What is kept is complete before ours takes its place. An empty
+# policy is none, but what a fault of the disk has left of ours.
 hold_services() {
-  [ ! -e "$POLICY" ] || return 0
-  printf '#!/bin/sh\n%s\nexit 101\n' "$POLICY_MARK" > "$POLICY"
-  chmod 755 "$POLICY"
+  if is_our_policy; then return 0; fi
+  mkdir -p "$KEPT"
+  if [ -s "$POLICY" ] || [ -L "$POLICY" ]; then
+    rm -f "$KEPT/policy-rc.d.new"
+    cp -a "$POLICY" "$KEPT/policy-rc.d.new"
+    settle "$KEPT"
+    mv -fT "$KEPT/policy-rc.d.new" "$KEPT/policy-rc.d"
+  elif [ ! -e "$POLICY" ]; then rm -f "$KEPT/policy-rc.d"; fi
+  printf '#!/bin/sh\n%s\nexit 101\n' "$POLICY_MARK" | replace "$POLICY" 755
 }
+
+# release_services: maintainer scripts may start services again. Only called where they were held.
+release_services() {
+  if is_our_policy || { [ -f "$POLICY" ] && [ ! -s "$POLICY" ]; }; then
+    if [ -e "$KEPT/policy-rc.d" ] || [ -L "$KEPT/policy-rc.d" ]; then
+      rm -f "$POLICY.eggo-new"
+      cp -a "$KEPT/policy-rc.d" "$POLICY.eggo-new"
+      settle "$POLICY.eggo-new"
+      mv -fT "$POLICY.eggo-new" "$POLICY"
+    else rm -f "$POLICY"; fi
+  fi
+  rm -f "$POLICY.eggo-new" "$KEPT/policy-rc.d" "$KEPT/policy-rc.d.new"
+  reload_units
+}
+reload_units() { systemctl daemon-reload 2>/dev/null || :; }
 
 installed_dpkg() { dpkg-query -W -f '${db:Status-Abbrev} ${binary:Package}\n' "$@" 2>/dev/null | awk '$1 !~ /^.n/ { print $2 }'; }
 would_dpkg() { dpkg --no-act --purge "$@"; }

@@ -1,6 +1,6 @@
 # Settings of the node itself. KEPT: where it notes what was set before. HOSTS: the file of names.
 
-set_hostname() { hostnamectl set-hostname "$1" 2>/dev/null || { echo "$1" > /etc/hostname; hostname "$1"; }; }
+set_hostname() { hostnamectl set-hostname "$1" 2>/dev/null || { echo "$1" | replace /etc/hostname 644; hostname "$1"; }; }
 
 # stop_unit NAME: stopped, disabled, and forgotten if it failed.
 stop_unit() {
@@ -22,6 +22,7 @@ hosts_without() {
 # replace_hosts: what is beside it takes its place; where the file is a mount of its own, it is overwritten.
 replace_hosts() {
   chmod 644 "$HOSTS.eggo-new"
+  settle "$HOSTS.eggo-new"
   mv -fT "$HOSTS.eggo-new" "$HOSTS" 2>/dev/null || { cat "$HOSTS.eggo-new" > "$HOSTS"; rm -f "$HOSTS.eggo-new"; }
 }
 
