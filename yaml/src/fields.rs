@@ -10,13 +10,26 @@ pub struct Reader {
     file: String,
     keys: &'static [Key],
     empty_is_absent: bool,
+    one_line: bool,
     problems: RefCell<Vec<Problem>>,
 }
 
 impl Reader {
     /// `keys` are all that will be asked for.
     pub fn new(file: impl Into<String>, keys: &'static [Key]) -> Self {
-        Self { file: file.into(), keys, empty_is_absent: false, problems: RefCell::default() }
+        Self {
+            file: file.into(),
+            keys,
+            empty_is_absent: false,
+            one_line: false,
+            problems: RefCell::default(),
+        }
+    }
+
+    /// No text may have a line break or another control character: texts become lines of files in other formats.
+    pub fn one_line(mut self) -> Self {
+        self.one_line = true;
+        self
     }
 
     /// A key with an empty text (`name: ""`) reads as one that is not there.
@@ -88,6 +101,12 @@ impl Reader {
         if text.is_none() {
             self.at(node, format!("`{what}` must be one value, found {}", node.kind()));
         }
+        if let Some(control) = text.as_deref().filter(|_| self.one_line).and_then(first_control) {
+            // Without the value, which may be a secret.
+            let message = format!("`{what}` has the control character `{}`", control.escape_debug());
+            self.at_hinted(node, message, "write plain text on one line, without `|`, `>` and escapes");
+            return None;
+        }
         text
     }
 
@@ -100,6 +119,10 @@ impl Reader {
         list.sort_by_key(|problem| (problem.line, problem.column));
         Err(Problems { file: self.file, list })
     }
+}
+
+fn first_control(text: &str) -> Option<char> {
+    text.chars().find(|c| c.is_control())
 }
 
 /// The keys of one mapping. Each key that is asked for becomes known; [`Fields::finish`]
@@ -313,6 +336,27 @@ mod tests {
         assert_eq!(
             told(Reader::new("d.yaml", KEYS).empty_is_absent()),
             Err("d.yaml:1:1: `name` is missing".to_string())
+        );
+    }
+
+    #[test]
+    fn a_text_is_one_line_where_the_reader_says_so() {
+        let root = parse("d.yaml", b"name: |\n  a\nlist: [\"b\\tc\", d]\n").unwrap();
+        let told = |reader: Reader| {
+            let fields = reader.fields(&root, "");
+            let read = (fields.required("name"), fields.texts("list"));
+            fields.finish();
+            reader.finish(read).map_err(|problems| problems.to_string())
+        };
+        let texts = vec!["b\tc".to_string(), "d".to_string()];
+        assert_eq!(told(Reader::new("d.yaml", KEYS)), Ok((Some("a\n".to_string()), texts)));
+        let hint = "(write plain text on one line, without `|`, `>` and escapes)";
+        assert_eq!(
+            told(Reader::new("d.yaml", KEYS).one_line()),
+            Err(format!(
+                "d.yaml:2:3: `name` has the control character `\\n` {hint}\n\
+                 d.yaml:3:8: `list` has the control character `\\t` {hint}"
+            ))
         );
     }
 

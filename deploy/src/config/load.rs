@@ -93,8 +93,8 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Loaded, Problems> {
         // What else is wrong would only be their consequence.
         return Err(Problems { file: file.to_string(), list: slashes });
     }
-    // As with eggo: whoever wants the default may write `""`.
-    let reader = Reader::new(file, KEYS).empty_is_absent();
+    // As with eggo: whoever wants the default may write `""`. What is a line of a unit or of daemon.json stays one.
+    let reader = Reader::new(file, KEYS).empty_is_absent().one_line();
     let warnings = Warnings::default();
     let top = reader.fields(&root, "");
     let (config, source_at) = read(&top, &warnings);
@@ -189,4 +189,45 @@ fn lacking(config: &Config, (line, column): (usize, usize)) -> Vec<Problem> {
         Problem::new(line, column, message).hinted(hint)
     };
     config.archs().into_iter().filter(lacks).map(problem).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever becomes part of a file on a node cannot begin another line there.
+    #[test]
+    fn texts_are_plain() {
+        let base = "masters: [{name: m, ip: 192.168.7.1, arch: amd64}]\n\
+                    workers: [{name: w, ip: 192.168.7.2, arch: amd64}]\n\
+                    install: {package-source: {type: bundle}}\n";
+        for (line, key) in [
+            (r#"etcd-token: "x\nExecStartPre=/bin/sh""#, "etcd-token"),
+            ("etcd-token: |\n  x\n", "etcd-token"),
+            (r#"runtime-endpoint: "unix:///run/x\ny""#, "runtime-endpoint"),
+            (r#"pause-image: "a:1\r""#, "pause-image"),
+            (r#"registry-mirrors: [https://a, "https://b\n"]"#, "registry-mirrors"),
+            (r#"insecure-registries: ["a\x1b[2J"]"#, "insecure-registries"),
+            (r#"cluster-id: "a\tb""#, "cluster-id"),
+            (r#"username: "a\nb""#, "username"),
+            (r#"dns-domain: "a\nb""#, "dns-domain"),
+            (r#"cni-bin-dir: "/opt/cni/bin\n/x""#, "cni-bin-dir"),
+            (r#"apiserver-endpoint: "a:1\n""#, "apiserver-endpoint"),
+            (r#"network: {plugin: "a\nb"}"#, "network.plugin"),
+            (r#"network: {plugin-args: {x: "a\nb"}}"#, "network.plugin-args.x"),
+            (
+                r#"config-extra-args: [{name: kubelet, extra-args: {--v: "2\nx"}}]"#,
+                "config-extra-args[0].extra-args.--v",
+            ),
+            (r#"service: {dns: {corednstype: pod, imageversion: "1\nx"}}"#, "service.dns.imageversion"),
+        ] {
+            let problems = parse("d.yaml", format!("{base}{line}\n").as_bytes()).unwrap_err();
+            let [problem] = &problems.list[..] else { panic!("{line}: {problems}") };
+            let begin = format!("`{key}` has the control character `");
+            assert!(problem.message.starts_with(&begin), "{line}: {problems}");
+            assert!(problem.line >= 4 && problem.hint.is_some(), "{line}: {problems}");
+        }
+        let settings = "runtime: containerd\nruntime-settings: |\n  a = 1\n  b = 2\n";
+        parse("d.yaml", format!("{base}{settings}").as_bytes()).unwrap();
+    }
 }

@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, paths};
 use crate::config::{self, Component};
 use crate::phases::PhaseError;
 use crate::pki::AuthorityName;
-use crate::remote::{CALL, Command, RemoteFile, Script, Written};
+use crate::remote::{CALL, Command, RemoteError, RemoteFile, Script, Written};
 use crate::run::{Outcome, Permit, Step};
 use crate::undo::{self, Undo};
 use eggo_bundles::Role;
@@ -254,14 +254,35 @@ impl Member {
     fn started(&self) -> bool {
         !self.name.is_empty()
     }
+
+    /// Whether it can be one of `NAME=URL,NAME=URL`, which is a line of a unit.
+    fn is_plain(&self) -> bool {
+        let plain = |text: &str| {
+            !text.contains(|c: char| c.is_control() || c.is_whitespace() || ",=\"'\\".contains(c))
+        };
+        plain(&self.name) && self.peer_urls.iter().all(|url| plain(url))
+    }
 }
 
 /// The members, as the one on `node` knows them.
 pub async fn members(node: &Node) -> Result<Vec<Member>, Report> {
     let script = patiently(&["member", "list", "-w", "json"]);
-    let output = node.remote.run(Command::look("list the etcd members", script)).await?;
-    parse_members(&output.text())
-        .ok_or_else(|| Report::new(format!("{}: etcd does not list its members", node.host.name)))
+    const TITLE: &str = "list the etcd members";
+    let output = node.remote.run(Command::look(TITLE, script)).await?;
+    let name = &node.host.name;
+    let members = parse_members(&output.text())
+        .ok_or_else(|| Report::new(format!("{name}: etcd does not list its members")))?;
+    match members.iter().find(|member| !member.is_plain()) {
+        Some(member) => {
+            let reason = format!(
+                "a member has the name `{}` and the addresses {:?}",
+                member.name.escape_debug(),
+                member.peer_urls
+            );
+            Err(RemoteError::answer(name, TITLE, reason).into())
+        }
+        None => Ok(members),
+    }
 }
 
 fn parse_members(text: &str) -> Option<Vec<Member>> {
@@ -368,5 +389,15 @@ mod tests {
         let found = parse_members(&format!("{warning}\n{list}\n")).unwrap();
         assert_eq!(found[0].id, 10276657743932975437);
         assert!(found[0].started() && !found[1].started());
+    }
+
+    #[test]
+    fn a_member_that_would_be_more_than_a_name_and_addresses_is_not_plain() {
+        let member = |name: &str, url: &str| Member { id: 1, name: name.into(), peer_urls: vec![url.into()] };
+        let url = "https://[fd00::1]:2380";
+        assert!(member("m-1.a", url).is_plain() && member("", url).is_plain());
+        for bad in ["a\nExecStartPre=/bin/x", "a b", "a,b", "a=b", "a\"", "a\\", "a\r", "a\u{85}"] {
+            assert!(!member(bad, url).is_plain() && !member("a", bad).is_plain(), "{bad:?}");
+        }
     }
 }
