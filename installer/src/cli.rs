@@ -121,6 +121,7 @@ enum Command {
 
 /// Parses, runs, reports.
 pub fn main() -> ExitCode {
+    eggo_terminal::keep_memory_inside();
     eggo_terminal::keep_lookups_inside();
     let matches = Cli::command().try_get_matches().unwrap_or_else(|error| match mistyped(&error) {
         Some(report) => {

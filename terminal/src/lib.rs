@@ -2,6 +2,7 @@
 //! sizes, progress, questions; and what both do first. Nothing of them writes to stdout or stderr but through here. No logic of bundles or hosts, and no decision, lives here.
 
 mod bars;
+mod dumps;
 mod lookups;
 mod questions;
 mod screen;
@@ -9,6 +10,7 @@ mod table;
 mod watch;
 
 pub use bars::{Bar, Bars};
+pub use dumps::keep_memory_inside;
 pub use eggo_errors::{
     Code, Count, Exit, Explain, Rate, Report, Size, is_obeyed, printable, printable_lines, printable_message,
 };

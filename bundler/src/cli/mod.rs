@@ -90,6 +90,7 @@ enum Command {
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ExitCode {
+    eggo_terminal::keep_memory_inside();
     eggo_terminal::keep_lookups_inside();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
