@@ -1,5 +1,6 @@
 //! Addons: applied in order, each working before the next.
 
+use super::pods;
 use crate::cluster::Cluster;
 use crate::cluster::files::addons::{Object, objects, with_pod_network};
 use crate::cluster::kubectl::{Kubectl, call};
@@ -7,6 +8,8 @@ use crate::phases::PhaseError;
 use crate::remote::Script;
 use crate::run::{Outcome, Permit, Step};
 use eggo_errors::Report;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A kubelet gives up on a sandbox that hangs after four minutes, and makes another one: that fits in.
@@ -74,12 +77,33 @@ async fn apply(cluster: &Cluster, kubectl: &Kubectl<'_>, name: &str, text: &str)
         let waits: Vec<Vec<String>> = objects.iter().filter_map(|object| object.wait(SECONDS)).collect();
         if !waits.is_empty() {
             let limit = Duration::from_secs(SECONDS * waits.len() as u64 + 60);
-            kubectl.run(kubectl.look(format!("wait for {name}"), all(&waits)).timeout(limit)).await?;
+            let waited =
+                kubectl.run(kubectl.look(format!("wait for {name}"), all(&waits)).timeout(limit)).await;
+            if let Err(report) = waited {
+                return Err(explained(kubectl, &objects, report).await);
+            }
         }
         Ok(Outcome::changed_if(changed))
     };
     cluster.run.step(kubectl.host().name(), step, work).await?;
     Ok(())
+}
+
+/// A wait that failed says only for what it waited: the pods say why. Where they cannot be asked, that is all.
+async fn explained(kubectl: &Kubectl<'_>, objects: &[Object], mut report: Report) -> Report {
+    if !matches!(report.code.as_str(), "command-failed" | "command-timeout") {
+        return report;
+    }
+    let namespaces: BTreeSet<&str> = pods::makers(objects).map(Object::place).collect();
+    let get =
+        |namespace: &&str| ["get", "pods,events", "-n", namespace, "-o", "json"].map(String::from).to_vec();
+    let commands: Vec<Vec<String>> = namespaces.iter().map(get).collect();
+    if let Ok(output) = kubectl.run(kubectl.look("look at pods that do not run", all(&commands))).await {
+        let listed = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+        let listed: Vec<Value> = listed.map_while(Result::ok).collect();
+        report.notes.extend(pods::reasons(objects, &listed));
+    }
+    report
 }
 
 /// Objects of a kind that the same manifest defines are refused until that definition is
@@ -106,4 +130,39 @@ async fn apply_twice(
 /// kubectl commands, one after the other.
 fn all(commands: &[Vec<String>]) -> Script {
     commands.iter().fold(Script::new([]), |script, words| script.then(call(words)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::fake::Fake;
+    use zeroize::Zeroizing;
+
+    fn report(code: &'static str) -> Report {
+        Report::new("m: could not wait for flannel.yaml: exit status 1").code(code)
+    }
+
+    #[tokio::test]
+    async fn a_wait_in_vain_names_the_pods_and_their_reasons_with_one_question() {
+        let object = Object {
+            kind: "DaemonSet".into(),
+            name: "flannel".into(),
+            namespace: Some("kube-flannel".into()),
+        };
+        let list = r#"{"items": [{"kind": "Pod",
+            "metadata": {"name": "flannel-x1", "namespace": "kube-flannel"},
+            "status": {"containerStatuses": [{"state": {"waiting":
+                {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"flannel:1\""}}}]}}]}"#;
+        let fake = Fake::new("m").on("look at pods", list);
+        let kubectl = Kubectl::new(&fake, "kubectl", Zeroizing::new(String::new()));
+        let told = explained(&kubectl, std::slice::from_ref(&object), report("command-failed")).await;
+        assert_eq!(
+            told.notes,
+            ["kube-flannel/flannel-x1: ImagePullBackOff: Back-off pulling image \"flannel:1\""]
+        );
+        assert_eq!(told.message, report("command-failed").message);
+        assert_eq!(fake.calls().len(), 1);
+        let lost = explained(&kubectl, &[object], report("connection-lost")).await;
+        assert_eq!((lost.notes.len(), fake.calls().len()), (0, 1), "nobody answers");
+    }
 }

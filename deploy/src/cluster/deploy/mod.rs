@@ -8,6 +8,7 @@ pub mod etcd;
 pub mod hooks;
 pub mod labels;
 pub mod load_balancer;
+mod pods;
 pub mod ready;
 pub mod requests;
 pub mod runtime;

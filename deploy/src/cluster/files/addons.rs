@@ -58,9 +58,14 @@ fn collect(node: &Node, found: &mut Vec<Object>) {
 }
 
 impl Object {
+    /// Its namespace.
+    pub fn place(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
+    }
+
     /// The kubectl words that wait until it works; none for what works at once.
     pub fn wait(&self, seconds: u64) -> Option<Vec<String>> {
-        let namespace = self.namespace.clone().unwrap_or_else(|| "default".to_string());
+        let namespace = self.place().to_string();
         let name = format!("{}/{}", self.kind.to_lowercase(), self.name);
         let timeout = format!("--timeout={seconds}s");
         let words = match self.kind.as_str() {
