@@ -181,6 +181,11 @@ pub fn described<C>(phases: &[Phase<C>]) -> Vec<(&'static str, &'static str)> {
     phases.iter().map(|phase| (phase.name, phase.help)).collect()
 }
 
+/// The title of each phase, by its name.
+pub fn titles_of<C>(phases: &[Phase<C>]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    phases.iter().map(|phase| (phase.name, phase.title))
+}
+
 /// Runs the list in order. Nodes that fail in a phase that goes on are left out of the rest and
 /// reported at the end. A phase that cannot do without one of them ends the list.
 pub async fn run_list<C: Context>(

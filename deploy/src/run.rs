@@ -179,14 +179,14 @@ impl Run {
         &self.events
     }
 
-    /// How many steps have changed a node so far.
+    /// How many changes were made so far: steps that changed a node, and what was made on this machine.
     pub fn changed(&self) -> usize {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Work outside of steps that changed so many nodes.
-    pub fn count_changes(&self, nodes: usize) {
-        self.changed.fetch_add(nodes, Ordering::Relaxed);
+    /// Work outside of steps that made so many changes.
+    pub fn count_changes(&self, changes: usize) {
+        self.changed.fetch_add(changes, Ordering::Relaxed);
     }
 
     /// Whether an earlier phase failed on `node`; later ones leave it alone.

@@ -49,9 +49,14 @@ pub struct Cleaning {
     pub operator: &'static str,
     /// The phase of the postcleanup hooks comes later: what is still to run then is noted in the journal.
     pub hooks_follow: bool,
+    /// The titles of the phases that the journal names.
+    pub titles: Titles,
     /// Changes that were undone so far.
     pub undone: AtomicUsize,
 }
+
+/// By the names of phases.
+pub type Titles = BTreeMap<&'static str, &'static str>;
 
 /// The nodes that can be asked, by name.
 pub type Reached = BTreeMap<String, Arc<dyn Host>>;
@@ -116,7 +121,8 @@ impl Cleaning {
         if let Err(report) = self.run.stop().check() {
             return Err(Failure { node, report });
         }
-        let title = format!("undo {phase}: {}", Count(entries.len(), "change", "changes"));
+        let title = self.titles.get(phase).map_or_else(|| phase.to_string(), |title| format!("`{title}`"));
+        let title = format!("undo {title}: {}", Count(entries.len(), "change", "changes"));
         let begun = BegunStep::new(&self.run, &self.run.phase(), &node, &Step::new(phase, title));
         let (undone, failure) = undo_all(&self.run, host, &node, &entries, &self.options).await;
         self.undone.fetch_add(undone, Ordering::Relaxed);

@@ -19,6 +19,7 @@ fn cleaning(folder: &Path, config: &Arc<Config>, fakes: &[&Arc<Fake>]) -> Cleani
         options: Options::default(),
         operator: "cleanup",
         hooks_follow: true,
+        titles: Titles::from([("packages", "Install packages")]),
         undone: AtomicUsize::new(0),
     }
 }
@@ -237,4 +238,36 @@ async fn without_hooks_their_records_go_with_the_rest() {
     assert_eq!(failures(cleaning.undo().await), []);
     assert_eq!(well.story(), [""; 0]);
     assert!(cleaning.run.journal().entries().iter().all(|entry| entry.node == "b"));
+}
+
+#[tokio::test]
+async fn whoever_watches_reads_the_titles_of_the_phases_that_are_undone() {
+    #[derive(Default)]
+    struct Titled(std::sync::Mutex<Vec<String>>);
+    impl crate::events::Sink for Titled {
+        fn event(&self, event: Event) {
+            if let Event::StepStarted { title, .. } = event {
+                self.0.lock().unwrap().push(title);
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fake = Arc::new(Fake::new("a"));
+    let spare = tempfile::tempdir().unwrap();
+    let titled = Arc::new(Titled::default());
+    let mut cleaning = self::cleaning(spare.path(), &plain(), &[&fake]);
+    cleaning.run = Arc::new(Run::new(Journal::open(folder.path()).unwrap(), titled.clone()));
+    for (phase, step) in [("packages", "x"), ("former", "y")] {
+        let intent = Record::Intent {
+            node: "a".into(),
+            phase: phase.into(),
+            step: step.into(),
+            fingerprint: String::new(),
+            undo: vec![Undo::unit("a")],
+            at: now(),
+        };
+        cleaning.run.journal().append(intent).await.unwrap();
+    }
+    assert_eq!(failures(cleaning.undo().await), []);
+    assert_eq!(*titled.0.lock().unwrap(), ["undo former: 1 change", "undo `Install packages`: 1 change"]);
 }

@@ -2,17 +2,19 @@
 
 use super::survey::{facts_of, on_this_machine};
 use super::whole::whole;
-use super::{Access, connect};
+use super::{Access, connect, install, upgrade};
 use crate::blocking::blocking;
 use crate::cleanup::phases::{self as cleanup_phases, HasCleaning};
-use crate::cleanup::{Cleaning, Incomplete, Options};
+use crate::cleanup::{Cleaning, Incomplete, Options, Titles};
 use crate::config::{self, Config};
 use crate::events::{Event, Operation, Sink};
 use crate::facts::Look;
 use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::node::Node;
-use crate::phases::{Applies, Context, Failure, OnFailure, Phase, PhaseError, Scene, Selection, run_list};
+use crate::phases::{
+    Applies, Context, Failure, OnFailure, Phase, PhaseError, Scene, Selection, run_list, titles_of,
+};
 use crate::run::Run;
 use crate::state::{self, Folder, State as _};
 use crate::stop::Stop;
@@ -118,12 +120,20 @@ async fn carry_out(request: CleanupRequest) -> Result<CleanedUp, Report> {
         options,
         operator: "cleanup",
         hooks_follow: selection.wants("postcleanup"),
+        titles: titles(),
         undone: AtomicUsize::new(0),
     };
     let leaving = Leaving { cleaning, access, events, hosts, afterwards, fate: OnceLock::new() };
     run_list(&phases(), &selection, &leaving).await?;
     let undone = leaving.cleaning.undone.load(Ordering::Relaxed);
     Ok(CleanedUp { undone, folder: leaving.fate.into_inner().unwrap_or(Fate::Kept) })
+}
+
+/// Of all phases whose changes are undone. Where several operations have one of the same name, the install's counts.
+pub(super) fn titles() -> Titles {
+    let upgrade = upgrade::phases();
+    let install = install::phases();
+    titles_of(&upgrade).chain(titles_of(&install)).collect()
 }
 
 /// What the phases of a cleanup work on.

@@ -1,6 +1,6 @@
 //! Takes nodes out of a cluster, then everything of ours off them.
 
-use super::cleanup::refuse_marked;
+use super::cleanup::{refuse_marked, titles};
 use super::life::LifeRequest;
 use super::survey::on_this_machine;
 use super::whole::whole;
@@ -157,6 +157,7 @@ async fn carry_out(request: LifeRequest, names: &[String], options: DeleteOption
             options,
             operator: "delete",
             hooks_follow: selection.wants("postcleanup"),
+            titles: titles(),
             undone: AtomicUsize::new(0),
         },
     };

@@ -5,6 +5,7 @@ use super::{Format, Global, install, output, runtime, view};
 use eggo_deploy::operation;
 use eggo_deploy::preflight::{Check, Verdict};
 use eggo_terminal::{Report, Table};
+use std::collections::BTreeSet;
 
 /// Check whether the nodes are fit: every check on every node, one table; changes nothing.
 #[derive(Debug, clap::Args)]
@@ -37,13 +38,26 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let verdict = &ready.prepared().verdict;
     match global.format {
         Format::Json => output::json(verdict)?,
-        Format::Table if verdict.findings.is_empty() => {
-            output::text_out(&format!("all {} nodes are fit\n", verdict.nodes))?;
+        Format::Table => {
+            let nodes = ready.prepared().plan.nodes.iter().map(|node| node.name.as_str());
+            output::text_out(&render(verdict, nodes))?;
         }
-        Format::Table => output::text_out(&table(verdict).to_string())?,
     }
     // The table has said what is wrong with which node.
     verdict.decide().map_err(|unfit| Report { notes: Vec::new(), ..unfit.into() })
+}
+
+/// The findings, and the nodes without any.
+fn render<'a>(verdict: &Verdict, nodes: impl Iterator<Item = &'a str>) -> String {
+    let found: BTreeSet<&str> = verdict.findings.iter().map(|finding| finding.node.as_str()).collect();
+    let mut table = table(verdict);
+    for node in nodes.filter(|node| !found.contains(node)) {
+        table.row([node, "all", "ok", "-"]);
+    }
+    match verdict.findings.is_empty() {
+        true => format!("{table}\nall {} nodes are fit\n", verdict.nodes),
+        false => table.to_string(),
+    }
 }
 
 /// One line per finding, errors first.
@@ -53,4 +67,19 @@ pub fn table(verdict: &Verdict) -> Table {
         table.row([&finding.node, finding.check.as_str(), finding.level.as_str(), &finding.message]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_on_which_nothing_was_found_are_in_the_table_too() {
+        let verdict = Verdict { nodes: 2, findings: Vec::new() };
+        assert_eq!(
+            render(&verdict, ["m", "w"].into_iter()),
+            "NODE  CHECK  LEVEL  FOUND\nm     all    ok     -\n\
+             w     all    ok     -\n\nall 2 nodes are fit\n"
+        );
+    }
 }

@@ -5,6 +5,7 @@ use super::install::{SelectionArgs, long_help};
 use super::life::{LifeArgs, done};
 use super::{Global, stop};
 use eggo_deploy::operation::{self, DeleteOptions};
+use eggo_deploy::phases::Selection;
 use eggo_terminal::Report;
 use std::time::Duration;
 
@@ -48,10 +49,39 @@ pub fn run(args: Args, global: &Global) -> Result<(), Report> {
     let selection = args.selection.without_hooks(args.skip_hooks).checked(&operation::delete_phases())?;
     let request = args.life.operation(global)?;
     let names = request.named(&args.nodes)?;
-    let question = format!("take {} out of the cluster? [y/N] ", names.join(", "));
+    let question = question(&names, &selection);
     confirm(args.yes, "this takes nodes out", &question)?;
     let drain = Duration::from_secs(args.drain_timeout);
     let options = DeleteOptions { drain, forget_gone: args.forget_gone, selection };
     stop::carry_out(&request.stop.clone(), operation::delete(request, &names, options))?;
     done(&format!("take {} out of deploy.yaml too", names.join(", ")), global)
+}
+
+/// All that becomes of the nodes, as far as it is selected.
+fn question(names: &[String], selection: &Selection) -> String {
+    let (them, of_them) = if names.len() > 1 { ("them", "on them") } else { ("it", "on it") };
+    let parts = [
+        ("drain", format!("drain {them}")),
+        ("forget", format!("take {them} out of the cluster")),
+        ("undo", format!("uninstall what was installed {of_them}")),
+    ];
+    let wanted = parts.into_iter().filter(|(phase, _)| selection.wants(phase));
+    let parts: Vec<String> = wanted.map(|(_, part)| part).collect();
+    format!("{}: {}? [y/N] ", names.join(", "), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_asked_knows_what_becomes_of_which_nodes() {
+        let names = ["w1", "w2"].map(String::from);
+        assert_eq!(
+            question(&names, &Selection::default()),
+            "w1, w2: drain them, take them out of the cluster, uninstall what was installed on them? [y/N] "
+        );
+        let selection = Selection { skip: ["undo".to_string()].into(), ..Selection::default() };
+        assert_eq!(question(&names[..1], &selection), "w1: drain it, take it out of the cluster? [y/N] ");
+    }
 }

@@ -73,8 +73,27 @@ pub fn long_help<C>(examples: &str, phases: &[Phase<C>]) -> String {
 pub fn phases_help<C>(phases: &[Phase<C>]) -> String {
     let names = phases::described(phases);
     let width = names.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    let lines = names.iter().map(|(name, help)| format!("\n  {name:width$}  {help}"));
+    let next = format!("\n{:1$}", "", width + 4);
+    let lines = names.iter().map(|(name, help)| {
+        let help = wrapped(help, PHASES_WIDTH - width - 4).join(&next);
+        format!("\n  {name:width$}  {help}")
+    });
     format!("Phases, in order, for --skip and --only:{}", lines.collect::<String>())
+}
+
+/// Fits any terminal: what clap wraps there would lose its place.
+const PHASES_WIDTH: usize = 80;
+
+/// Lines of at most so many characters, as far as words allow.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(word.to_string()),
+        }
+    }
+    lines
 }
 
 /// What goes where, shared by the commands that bring content to nodes or look whether they would take it.
@@ -118,7 +137,8 @@ pub fn carry_out(args: Args, goal: Goal, global: &Global) -> Result<(), Report> 
     let selection = args.selection.checked(&operation::phases())?;
     let (mut request, state) = request(args.target, global)?;
     (request.options.goal, request.options.selection) = (goal, selection);
-    let installed = args.consent.carry_out(request, "this changes nodes", "install this?", global)?;
+    let question = if goal == Goal::Join { "join these nodes to the cluster?" } else { "install this?" };
+    let installed = args.consent.carry_out(request, "this changes nodes", question, global)?;
     match global.format {
         // The last event has said it.
         Format::Json => Ok(()),
@@ -208,4 +228,23 @@ pub fn request(args: TargetArgs, global: &Global) -> Result<(InstallRequest, std
         stop: Stop::default(),
     };
     Ok((request, state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_phases_fits_a_terminal() {
+        let lists = [
+            phases_help(&operation::phases()),
+            phases_help(&operation::upgrade_phases()),
+            phases_help(&operation::restore_phases()),
+        ];
+        for line in lists.iter().flat_map(|list| list.lines()) {
+            assert!(line.chars().count() <= PHASES_WIDTH, "{line}");
+        }
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one", 1), ["one"]);
+    }
 }

@@ -185,7 +185,7 @@ impl Sink for Bars {
         let mut state = self.state.lock().expect("no panic while locked");
         match event {
             Event::PhaseStarted { title, .. } => {
-                let bar = self.all.spinner("{spinner} {wide_msg}");
+                let bar = self.all.spinner("{spinner} [{elapsed}] {wide_msg}");
                 bar.tick_every(Duration::from_millis(120));
                 *state = State { phase: Some(bar), title, ..State::default() };
                 state.draw();
