@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         access: Access::with(login, Arc::new(HostKeys::load(Path::new(known), &[])?)),
         state: Path::new(state).join(&config.cluster_id),
         config: Arc::new(config),
+        operator: "ops@desk".into(),
         index: Arc::new(content.index().clone()),
         source: Arc::new(content),
         options: Options::default(),

@@ -29,6 +29,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::exit))]
 
 mod blocking;
+pub mod claim;
 pub mod cleanup;
 pub mod cluster;
 pub mod components;

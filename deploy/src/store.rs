@@ -16,9 +16,6 @@ use std::time::Duration;
 
 pub const STORE: &str = "/var/lib/eggo/store/sha256";
 pub const INCOMING: &str = "/var/lib/eggo/store/in";
-/// The random word by which a node is known again, and the cluster that it was last installed for.
-pub const MARK: &str = "/var/lib/eggo/mark";
-pub const CLUSTER: &str = "/var/lib/eggo/cluster";
 /// A node's programs before an upgrade, noted until it is through.
 pub const FORMER: &str = "/var/lib/eggo/kept/former-programs";
 

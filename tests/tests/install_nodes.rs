@@ -13,7 +13,7 @@ use eggo_deploy::phases::Selection;
 use eggo_deploy::preflight::Check;
 use eggo_deploy::ssh::HostKeys;
 use eggo_deploy::stop::Stop;
-use eggo_terminal::Report;
+use eggo_terminal::{Exit, Report};
 use eggo_tests::lab::{Host, Kind, Lab};
 use eggo_tests::parcel::Parcel;
 use std::path::Path;
@@ -99,6 +99,7 @@ impl Site {
             access: self.access(&config),
             state: self.state.path().join(&config.cluster_id),
             config,
+            operator: "ops@desk".into(),
             index: Arc::new(content.index().clone()),
             source: Arc::new(content),
             options: Options {
@@ -223,6 +224,34 @@ fn two_clusters_at_once_in_one_process() {
         let named: std::collections::BTreeSet<String> = entries.into_iter().map(|entry| entry.node).collect();
         assert_eq!(named, hosts.iter().map(|host| host.name().to_string()).collect());
     }
+    another_state_folder_is_refused_until_it_takes_over(&site, one);
+}
+
+/// Two users, that is, two state folders, against the same hosts.
+fn another_state_folder_is_refused_until_it_takes_over(site: &Site, hosts: &[Host]) {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let first = || site.request_for(site.cluster("one", hosts), Arc::new(Heard::default()));
+    let second = |take_over| {
+        let mut request = first();
+        (request.state, request.options.take_over) = (elsewhere.path().join("one"), take_over);
+        request
+    };
+    let seen = || picture(&hosts[0]) + &hosts[0].exec("cat /var/lib/eggo/mark");
+    let before = seen();
+    let refused = |request, holder: &Path| {
+        let report = runtime().block_on(carry_out(request)).unwrap_err();
+        assert_eq!((report.code.as_str(), report.exit), ("preflight-failed", Exit::User), "{report}");
+        let held = format!("m: claim: held by ops@desk:{}/one since 20", holder.display());
+        assert!(report.notes.iter().any(|note| note.starts_with(&held)), "{report}");
+        assert!(report.hint.unwrap().contains("--take-over"));
+    };
+    refused(second(false), site.state.path());
+    assert_eq!(seen(), before, "nothing is changed");
+    let taken = runtime().block_on(carry_out(second(true))).unwrap_or_else(|report| panic!("{report}"));
+    assert!(taken.changed > 0);
+    refused(first(), elsewhere.path());
+    let again = runtime().block_on(carry_out(second(false))).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(again.changed, 0, "the claim is its own now");
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod phases;
 pub use guard::removed_folder;
 pub use incomplete::Incomplete;
 
+use crate::claim::{Claim, HELD, MARK};
 use crate::config::Config;
 use crate::events::Event;
 use crate::journal::{Entry, Record, now};
@@ -29,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(1800);
 pub struct Options {
     /// Loaded images go too.
     pub images: bool,
-    /// Nodes that cannot be reached are removed from the journal: they will not come back.
+    /// Nodes that cannot be reached, or are another's by now, are removed from the journal: they will not come back.
     pub forget_gone: bool,
     /// Nodes that are the machine that we run on.
     pub this_machine: BTreeSet<String>,
@@ -132,6 +133,15 @@ impl Cleaning {
                 begun.finish(undone > 0);
                 Ok(())
             }
+            Some(report) if self.options.forget_gone && report.code == HELD => {
+                begun.finish(undone > 0);
+                let text = format!("{}, and removed from the journal", report.message);
+                self.run.event(Event::warning(Some(&node), text));
+                self.run.mark_failed(&node);
+                let forgotten = Record::Forget { node: node.clone(), at: now() };
+                let forgotten = self.run.journal().append(forgotten).await;
+                forgotten.map_err(|error| Failure { node, report: error.into() })
+            }
             Some(report) => {
                 begun.fail(&report);
                 Err(Failure { node, report })
@@ -173,12 +183,18 @@ async fn undo_all(
         return (0, Some(report));
     }
     let work = async |permit| {
-        let command = Command::change(permit, "undo changes", script(entries, options)).timeout(TIMEOUT);
+        let own_mark = run.journal().mark(node).unwrap_or_default();
+        let script = script(entries, options).after(include_str!("held.sh")).set("CLAIM", MARK);
+        let script = script.set("OWN_MARK", own_mark);
+        let command = Command::change(permit, "undo changes", script).timeout(TIMEOUT);
         let output = match host.run(command).await {
             Ok(output) => output,
             Err(error) => return (Vec::new(), Some(error.into())),
         };
         let text = output.text();
+        if let Some(claim) = text.strip_prefix("@held\n") {
+            return (Vec::new(), Some(held(claim)));
+        }
         let failed: BTreeSet<usize> =
             text.lines().filter_map(|line| line.strip_prefix("@failed ")?.parse().ok()).collect();
         let undone = entries.iter().enumerate().filter(|(at, _)| !failed.contains(at));
@@ -193,6 +209,15 @@ async fn undo_all(
         (undone, failure)
     };
     run.undo(node, work).await
+}
+
+/// Another has taken the node over, or has claimed it after it was reinstalled.
+fn held(claim: &str) -> Report {
+    let claim = Claim::parse(&claim.lines().collect::<Vec<_>>()).unwrap_or_default();
+    let hint = "what it has is not removed; run it again when the node is yours, or with `--forget-gone` to leave it to its holder";
+    let mut report = Report::new(format!("now {claim}")).exit(Exit::SomeHosts).hinted(hint);
+    report.code = HELD;
+    report
 }
 
 /// The actions of each entry, the last one first.

@@ -40,6 +40,39 @@ fn open(folder: &Path) -> Run {
     Run::new(Journal::open(folder).unwrap(), Arc::new(Silent))
 }
 
+#[tokio::test]
+async fn a_node_that_is_anothers_by_now_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    journal(folder.path()).await;
+    let held = Fake::new("a").on("undo changes", "@held\nm2\nholder ops@desk:/srv/two\n");
+    let (a, b, config) = (Arc::new(held), Arc::new(Fake::new("b")), plain());
+    let refused = cleaning(folder.path(), &config, &[&a, &b]);
+    let failed = failures(refused.undo().await);
+    let [Failure { node, report }] = failed.as_slice() else { panic!("{failed:?}") };
+    assert_eq!((node.as_str(), report.code.as_str()), ("a", "node-claimed"));
+    assert_eq!(report.message, "now held by ops@desk:/srv/two");
+    let left = refused.run.journal().entries();
+    assert!(left.len() == 3 && left.iter().all(|entry| entry.node == "a"), "{left:?}");
+    drop(refused);
+    let mut given_up = cleaning(folder.path(), &config, &[&a, &b]);
+    given_up.options.forget_gone = true;
+    assert!(failures(given_up.undo().await).is_empty());
+    assert_eq!(given_up.run.journal().entries(), []);
+}
+
+#[test]
+fn only_a_node_with_our_mark_is_undone() {
+    let sandbox = crate::remote::sandbox::Sandbox::new();
+    let says = |own: &str| {
+        let script = Script::new([include_str!("held.sh"), "echo undone\n"]);
+        sandbox.does(script.set("CLAIM", sandbox.at("mark")).set("OWN_MARK", own))
+    };
+    assert_eq!(says("m1"), "undone\n");
+    sandbox.write("mark", "m1\nholder ops\n");
+    assert_eq!((says("m1"), says("")), ("undone\n".into(), "undone\n".into()));
+    assert_eq!(says("m2"), "@held\nm1\nholder ops\n");
+}
+
 async fn journal(folder: &Path) {
     let run = open(folder);
     for (node, phase, step) in [

@@ -1,6 +1,7 @@
 //! The question: which sections of `look.sh` are asked for, and the names that it looks for.
 
 use super::{Facts, parse};
+use crate::claim;
 use crate::components;
 use crate::paths;
 use crate::remote::{Command, Host, KEPT, RemoteError, Script};
@@ -131,8 +132,8 @@ impl<'a> Look<'a> {
             .set("KEPT", KEPT)
             .set("STORE", store::STORE)
             .set("INCOMING", store::INCOMING)
-            .set("MARK", store::MARK)
-            .set("CLUSTER", store::CLUSTER)
+            .set("MARK", claim::MARK)
+            .set("CLUSTER", claim::CLUSTER)
             .set("ETCD_DATA", paths::ETCD_DATA)
             .set("KUBELET_CLIENT", paths::KUBELET_CLIENT)
             .set("LEFTOVERS", LEFTOVERS.join(" "))

@@ -11,6 +11,7 @@ pub use look::{Look, MODULES, look, tools};
 pub use packages::{Listed, Package, Packages};
 pub use parse::parse;
 
+use crate::claim::Claim;
 use crate::pki::Certificate;
 use crate::store;
 use crate::version::Version;
@@ -58,10 +59,8 @@ pub struct Facts {
     pub selinux: Option<Selinux>,
     /// What is in the node's store.
     pub store: store::Contents,
-    /// The random word that the installer left when it first touched the node.
-    pub mark: Option<String>,
-    /// The cluster that the node was last installed for.
-    pub cluster: Option<String>,
+    /// Whose the node is, if anybody has installed anything there.
+    pub claim: Option<Claim>,
     /// Traces of a Kubernetes that are there.
     pub leftovers: Vec<String>,
     pub packages: Packages,

@@ -5,6 +5,7 @@ use super::{
     Cgroup, Facts, Listed, MODULES, Manager, Module, Mount, Os, Packages, Port, Program, Protocol, Selinux,
     tools,
 };
+use crate::claim::Claim;
 use crate::pki::Certificate;
 use crate::store::Contents;
 use crate::version::Version;
@@ -90,8 +91,7 @@ pub fn parse(node: &str, text: &str, before: i64, after: i64) -> Result<Facts, S
         selinux: first("selinux")
             .map(|text| if text == "1" { Selinux::Enforcing } else { Selinux::Permissive }),
         store: Contents::parse(lines("store"), lines("incoming")),
-        mark: first("mark"),
-        cluster: first("cluster"),
+        claim: claim(lines("mark"), first("cluster")),
         leftovers: lines("leftovers").iter().map(|line| line.to_string()).collect(),
         packages,
         units: lines("units").iter().map(|line| line.to_string()).collect(),
@@ -127,6 +127,12 @@ fn sections(text: &str) -> Result<HashMap<&str, Vec<&str>>, String> {
         }
     }
     Ok(sections)
+}
+
+/// An earlier version wrote the cluster to a file of its own.
+fn claim(lines: &[&str], cluster: Option<String>) -> Option<Claim> {
+    let claim = Claim::parse(lines)?;
+    Some(Claim { cluster: claim.cluster.or(cluster), ..claim })
 }
 
 fn os(lines: &[&str]) -> Os {
@@ -310,7 +316,7 @@ mod tests {
         assert_eq!(facts.store.whole.values().copied().collect::<Vec<_>>(), [12345]);
         assert_eq!(facts.store.incoming.values().copied().collect::<Vec<_>>(), [77]);
         assert!(facts.store.unmerged);
-        assert_eq!(facts.mark.as_deref(), Some("0123abcd"));
+        assert_eq!(facts.claim.unwrap().mark, "0123abcd");
     }
 
     #[test]

@@ -15,10 +15,11 @@ pub use record::{Approval, Record};
 use chain::Chain;
 use record::NoRecord;
 
+use crate::claim::Claim;
 use crate::config::Schedule;
 use crate::state::{self, Folder, Name};
 use crate::undo::{Undo, Unsound};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Deref;
@@ -101,6 +102,8 @@ struct State {
     newest: HashMap<(String, String), u64>,
     /// The mark that a node was given when it was first touched.
     marks: HashMap<String, String>,
+    /// All marks that any node was ever given.
+    given: HashSet<String>,
     /// Nodes with an intent, undone or not.
     changed: BTreeSet<String>,
     /// The plan that the last command began with.
@@ -229,6 +232,11 @@ impl JournalView {
     pub fn mark(&self, node: &str) -> Option<String> {
         self.state.lock().expect("no panic while locked").marks.get(node).cloned()
     }
+
+    /// Whether the node that bears this claim, under whatever name, is that of this state folder.
+    pub fn holds(&self, claim: &Claim) -> bool {
+        self.state.lock().expect("no panic while locked").given.contains(&claim.mark)
+    }
 }
 
 /// The length without a last line that has no end.
@@ -260,6 +268,7 @@ impl State {
         match record {
             Record::Begin { plan, .. } => self.begun = *plan,
             Record::Mark { node, mark } => {
+                self.given.insert(mark.clone());
                 if self.marks.insert(node.clone(), mark.clone()).is_some_and(|old| old != *mark) {
                     self.forget(node);
                     self.changed.remove(node);

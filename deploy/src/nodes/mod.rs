@@ -28,6 +28,10 @@ pub struct Nodes {
     pub nodes: Vec<Surveyed>,
     pub run: Arc<Run>,
     pub source: Arc<dyn Source>,
+    /// Who installs: `USER@HOST`.
+    pub operator: String,
+    /// Nodes that others hold become ours.
+    pub take_over: bool,
 }
 
 impl Nodes {

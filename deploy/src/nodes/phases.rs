@@ -2,12 +2,14 @@
 
 use super::resend::with_intact;
 use super::{Nodes, archives, claim, files, images, prune, system};
+use crate::claim::Held;
 use crate::distribute::{self, Delivery};
 use crate::node::Planned;
 use crate::packages;
 use crate::phases::{Applies, OnFailure, Phase, PhaseError};
 use eggo_bundles::Kind;
 use eggo_errors::Report;
+use std::sync::Mutex;
 
 /// A context with nodes in it.
 pub trait HasNodes: Send + Sync + 'static {
@@ -108,8 +110,20 @@ pub fn prune<C: HasNodes>() -> Phase<C> {
 
 async fn send(all: &Nodes) -> Result<(), PhaseError> {
     let run = &all.run;
-    let claimed =
-        run.on_each(&all.planned(), |node| async move { claim::claim(all, node).await.map(|_| ()) }).await;
+    let (planned, held) = (all.planned(), Mutex::new(Vec::new()));
+    let claimed = run.on_each(&planned, |node| async {
+        if let Some(claim) = claim::claim(all, node).await? {
+            held.lock().expect("no panic while locked").push((node.host.name.clone(), claim));
+        }
+        Ok(())
+    });
+    let claimed = claimed.await;
+    let mut held = held.into_inner().expect("no panic while locked");
+    if !held.is_empty() {
+        // Two that share the nodes of one cluster would come to no cluster.
+        held.sort_by(|a, b| a.0.cmp(&b.0));
+        return Err(PhaseError::Whole(Held(held).into()));
+    }
     let mut failures = match claimed {
         Err(PhaseError::Nodes(failures)) => failures,
         Err(whole) => return Err(whole),

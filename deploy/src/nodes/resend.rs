@@ -92,7 +92,15 @@ mod tests {
         let plan = Plan { cluster, nodes: vec![plan], addons, network_without_addon: None };
         let nodes = vec![Node::new(config.hosts[0].clone(), host.clone() as _)];
         let run = Arc::new(Run::new(Journal::open(folder).unwrap(), Arc::new(Silent)));
-        let all = Nodes { config, plan: Arc::new(plan), nodes, run, source: Arc::new(Texts) };
+        let all = Nodes {
+            config,
+            plan: Arc::new(plan),
+            nodes,
+            run,
+            source: Arc::new(Texts),
+            operator: String::new(),
+            take_over: false,
+        };
         assert_eq!(with_intact(&all, &all.planned()[0], || use_all(host)).await.unwrap(), "onetwothree");
         all
     }

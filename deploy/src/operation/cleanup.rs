@@ -4,6 +4,7 @@ use super::survey::{facts_of, on_this_machine};
 use super::whole::whole;
 use super::{Access, connect, install, upgrade};
 use crate::blocking::blocking;
+use crate::claim::Claim;
 use crate::cleanup::phases::{self as cleanup_phases, HasCleaning};
 use crate::cleanup::{Cleaning, Incomplete, Options, Titles};
 use crate::config::{self, Config};
@@ -273,9 +274,8 @@ pub(super) async fn refuse_marked(
 ) -> Result<Vec<Failure>, Report> {
     let (surveyed, failures) = facts_of(reached, Look::survey(), limits).await;
     // A mark without a cluster's name is one that was just being written.
-    let ours =
-        |cluster: &Option<String>| cluster.as_ref().is_none_or(|cluster| *cluster == config.cluster_id);
-    let marked = surveyed.into_iter().filter(|node| node.facts.mark.is_some() && ours(&node.facts.cluster));
+    let ours = |claim: &Claim| claim.cluster.as_ref().is_none_or(|cluster| *cluster == config.cluster_id);
+    let marked = surveyed.into_iter().filter(|node| node.facts.claim.as_ref().is_some_and(ours));
     let nodes: Vec<String> = marked.map(|node| node.host.name).collect();
     if nodes.is_empty() {
         return Ok(failures);

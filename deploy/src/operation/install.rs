@@ -35,14 +35,23 @@ pub struct Deployment {
 impl Deployment {
     /// Everything that phases work on, out of what was found and decided.
     pub(super) fn new(request: InstallRequest, journal: Journal, found: Vec<Surveyed>, plan: Plan) -> Self {
-        let InstallRequest { config, access, index, source, state, events, stop, .. } = request;
+        let InstallRequest { config, access, index, source, state, operator, options, events, stop, .. } =
+            request;
         let config = Arc::new(with_addons(&config, &plan));
         let run = Arc::new(Run::new(journal, events).stopped_by(stop).limited(access.limits().clone()));
         let shelf = Arc::new(Shelved { index, source: source.clone() });
         let nodes = found.iter().map(|node| cluster::Node::new(node.host.clone(), node.remote.clone()));
         Self {
             cluster: Cluster::new(config.clone(), nodes.collect(), run.clone(), shelf, state),
-            nodes: Nodes { config, nodes: found, plan: Arc::new(plan), run, source },
+            nodes: Nodes {
+                config,
+                nodes: found,
+                plan: Arc::new(plan),
+                run,
+                source,
+                operator,
+                take_over: options.take_over,
+            },
         }
     }
 

@@ -23,6 +23,8 @@ pub struct InstallRequest {
     pub source: Arc<dyn Source>,
     /// The cluster's folder on this machine.
     pub state: PathBuf,
+    /// Who installs, and from where: `USER@HOST`. Others read it on the nodes.
+    pub operator: String,
     pub options: Options,
     /// How an upgrade goes from node to node.
     pub rolling: upgrade::Options,
@@ -38,6 +40,9 @@ pub struct Options {
     pub ignore: BTreeSet<Check>,
     pub selection: Selection,
     pub plan: plan::Options,
+    /// Nodes that another state folder or control machine holds become ours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub take_over: bool,
 }
 
 /// What the bundle is brought onto the nodes for.

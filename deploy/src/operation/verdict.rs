@@ -28,10 +28,16 @@ pub(super) async fn judge(
     let entries = journal.entries();
     let touched: BTreeSet<&str> = entries.iter().map(|entry| entry.node.as_str()).collect();
     let ours = surveyed.iter().filter(|node| {
-        let same = node.facts.mark.is_some() && journal.mark(node.name()) == node.facts.mark;
+        let claim = node.facts.claim.as_ref();
+        let same = claim.is_some_and(|claim| journal.mark(node.name()).as_ref() == Some(&claim.mark));
         same && touched.contains(node.name())
     });
     let ours = ours.map(|node| node.host.name.clone()).collect();
+    let foreign = surveyed.iter().filter(|node| {
+        let claim = node.facts.claim.as_ref();
+        claim.is_some_and(|claim| !journal.holds(claim))
+    });
+    let foreign = foreign.map(|node| node.host.name.clone()).collect();
     let (planned, source) = (plan.clone(), source.clone());
     let heads = blocking(move || {
         preflight::check_archs(&planned, &*source)?;
@@ -43,6 +49,8 @@ pub(super) async fn judge(
         state,
         heads: &heads,
         ours,
+        foreign,
+        take_over: options.take_over,
         this_machine: on_this_machine(config),
         limits: access.limits(),
         kubernetes: kubernetes(request),

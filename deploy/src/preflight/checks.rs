@@ -175,16 +175,21 @@ pub(super) fn ports(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Ve
     taken.map(|port| error(format!("something listens on {port} already"))).collect()
 }
 
+pub(super) fn claim(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
+    let foreign = node.facts.claim.as_ref().filter(|_| circumstances.foreign.contains(&node.host.name));
+    foreign.map_or_else(Vec::new, |claim| match circumstances.take_over {
+        // With it, the plan that is approved says which nodes are.
+        true => vec![Found { level: Level::Ignored, message: format!("{claim}; it is taken over") }],
+        false => vec![error(claim.to_string())],
+    })
+}
+
 pub(super) fn leftovers(circumstances: &Circumstances<'_>, node: &Planned<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     if circumstances.is_ours(node) {
         return found;
     }
     let facts = &node.facts;
-    let other = facts.cluster.as_ref().filter(|cluster| **cluster != circumstances.config.cluster_id);
-    if let Some(other) = other {
-        found.push(error(format!("the node belongs to the cluster `{other}`")));
-    }
     let ours = components::TABLE.into_iter().filter(|component| component.flags.is_some());
     let services = ours.filter_map(|component| component.name()).chain(OTHERS);
     let running: Vec<&str> = services.filter(|service| facts.runs(service)).collect();
@@ -239,10 +244,9 @@ pub(super) fn hostname(circumstances: &Circumstances<'_>, nodes: &[Planned<'_>])
                 found.push((name.clone(), error(message)));
             }
         }
-        let mark = node.facts.mark.as_ref();
-        let twin = nodes
-            .iter()
-            .find(|other| mark.is_some() && other.facts.mark.as_ref() == mark && other.host.name < *name);
+        let mark = |node: &Planned<'_>| node.facts.claim.as_ref().map(|claim| claim.mark.clone());
+        let own = mark(node);
+        let twin = nodes.iter().find(|other| own.is_some() && mark(other) == own && other.host.name < *name);
         if let Some(twin) = twin {
             let message = format!("it is the same machine as `{}`, or a copy of it", twin.host.name);
             found.push((name.clone(), error(message)));

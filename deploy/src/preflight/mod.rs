@@ -14,6 +14,7 @@ pub use archs::check as check_archs;
 pub use budget::{Need, budget};
 pub use heads::Heads;
 
+use crate::claim::TAKE_OVER;
 use crate::config::Config;
 use crate::limits::Limits;
 use crate::node::Planned;
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use table::{Judge, TABLE};
+use table::{CLAIM, Judge, TABLE};
 
 /// What all nodes are judged by.
 pub struct Circumstances<'a> {
@@ -35,6 +36,10 @@ pub struct Circumstances<'a> {
     pub heads: &'a Heads,
     /// On these machines the journal has done something before: ports in use and files there are our own.
     pub ours: BTreeSet<String>,
+    /// These are claimed, and not by the journal's state folder.
+    pub foreign: BTreeSet<String>,
+    /// They are to become ours.
+    pub take_over: bool,
     /// These are the machine that we run on.
     pub this_machine: BTreeSet<String>,
     pub limits: &'a Limits,
@@ -166,7 +171,13 @@ impl Explain for Unfit {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(format!("fix them; or, if you know better: --ignore-preflight {}", self.checks.join(",")))
+        let others: Vec<&str> = self.checks.iter().copied().filter(|check| *check != CLAIM).collect();
+        let ignored = format!("fix them; or, if you know better: --ignore-preflight {}", others.join(","));
+        Some(match (self.checks.contains(&CLAIM), others.as_slice()) {
+            (true, []) => TAKE_OVER.into(),
+            (true, _) => format!("{TAKE_OVER}; the others: {ignored}"),
+            (false, _) => ignored,
+        })
     }
 }
 

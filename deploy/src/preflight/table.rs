@@ -26,6 +26,9 @@ pub(super) enum Judge {
 /// Findings with the names of their nodes.
 type Named = Vec<(String, Found)>;
 
+/// What a claim decides itself, once more, when a node is changed: ignoring it would not help.
+pub(super) const CLAIM: &str = "claim";
+
 pub(super) static TABLE: &[Row] = &[
     Row {
         name: "arch",
@@ -89,6 +92,11 @@ pub(super) static TABLE: &[Row] = &[
         name: "ports",
         help: "the ports of the node's components are free",
         judge: Judge::Node(checks::ports),
+    },
+    Row {
+        name: CLAIM,
+        help: "no other control machine or state folder holds the node",
+        judge: Judge::Node(checks::claim),
     },
     Row {
         name: "leftovers",

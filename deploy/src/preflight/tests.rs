@@ -48,6 +48,7 @@ struct Nodes {
     heads: Heads,
     this_machine: Option<&'static str>,
     state: &'static str,
+    take_over: bool,
 }
 
 impl Nodes {
@@ -71,7 +72,7 @@ impl Nodes {
         };
         let plans = config.hosts.iter().map(plan).collect();
         let (heads, state) = (Heads::default(), "/etc/eggo/one");
-        Self { config, facts, plans, heads, this_machine: None, state }
+        Self { config, facts, plans, heads, this_machine: None, state, take_over: false }
     }
 
     async fn verdict(&self, ours: bool, ignore: &[&str]) -> Verdict {
@@ -85,12 +86,24 @@ impl Nodes {
         let planned: Vec<_> =
             nodes.iter().zip(&self.plans).map(|(node, plan)| Planned { node, plan }).collect();
         let names = nodes.iter().map(|node| node.host.name.clone());
+        let claimed = self.facts.iter().filter(|facts| !ours && facts.claim.is_some());
+        let foreign = claimed.map(|facts| facts.node.clone()).collect();
         let ours = names.filter(|_| ours).collect();
         let this_machine = self.this_machine.into_iter().map(str::to_string).collect();
         let (state, heads) = (Path::new(self.state), &self.heads);
         let kubernetes = Some(crate::version::Version::new(1, 20, 2));
         let (config, limits) = (&self.config, &Limits::default());
-        let circumstances = Circumstances { config, state, heads, ours, this_machine, limits, kubernetes };
+        let circumstances = Circumstances {
+            config,
+            state,
+            heads,
+            ours,
+            foreign,
+            take_over: self.take_over,
+            this_machine,
+            limits,
+            kubernetes,
+        };
         check(&circumstances, &planned, &parse_checks(ignore).unwrap()).await
     }
 }
@@ -106,7 +119,7 @@ async fn fit_nodes_have_no_findings() {
 #[tokio::test]
 async fn each_check_finds_its_own_and_can_be_ignored() {
     type Spoil = fn(&mut Facts);
-    let cases: [(&str, Spoil, &str); 15] = [
+    let cases: [(&str, Spoil, &str); 14] = [
         ("arch", |f| f.arch = None, "it is aarch64, deploy.yaml says arm64"),
         ("systemd", |f| f.init = "sh".into(), "the init is `sh`, not systemd"),
         ("tools", |f| assert!(f.tools.remove("tar")), "not found: tar"),
@@ -129,7 +142,6 @@ async fn each_check_finds_its_own_and_can_be_ignored() {
             },
             "something listens on 10250/tcp already",
         ),
-        ("leftovers", |f| f.cluster = Some("two".into()), "the node belongs to the cluster `two`"),
         ("leftovers", |f| assert!(f.services.insert("kubelet".into())), "a Kubernetes runs here: kubelet"),
         (
             "hostname",
@@ -157,6 +169,33 @@ async fn each_check_finds_its_own_and_can_be_ignored() {
         );
         nodes.verdict(ours, &[name]).await.decide().unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_node_that_another_holds_is_refused_or_taken_over() {
+    let mut nodes = Nodes::new();
+    let lines = ["0a", "cluster one", "holder ops@desk:/srv/one", "since 2026-11-19T10:00:00Z"];
+    nodes.facts[1].claim = crate::claim::Claim::parse(&lines);
+    let held = "held by ops@desk:/srv/one since 2026-11-19T10:00:00Z, for the cluster `one`";
+    let found = |verdict: Verdict| {
+        let [finding] = verdict.findings.as_slice() else { panic!("{verdict:?}") };
+        assert_eq!((finding.node.as_str(), finding.check.as_str()), ("w", "claim"));
+        (finding.level, finding.message.clone())
+    };
+    let verdict = nodes.verdict(false, &[]).await;
+    let unfit = verdict.decide().unwrap_err();
+    assert_eq!(unfit.lines, [format!("w: claim: {held}")]);
+    let hint = unfit.hint().unwrap();
+    assert!(hint.contains("`--take-over`") && !hint.contains("--ignore-preflight"), "{hint}");
+    assert_eq!(found(verdict), (Level::Error, held.into()));
+    assert_eq!(nodes.verdict(true, &[]).await.findings, [], "our own is no finding");
+    nodes.facts[1].swap = 1 << 30;
+    let hint = nodes.verdict(false, &[]).await.decide().unwrap_err().hint().unwrap();
+    assert!(hint.contains("`--take-over`") && hint.ends_with("--ignore-preflight swap"), "{hint}");
+    (nodes.facts[1].swap, nodes.take_over) = (0, true);
+    let verdict = nodes.verdict(false, &[]).await;
+    verdict.decide().unwrap();
+    assert_eq!(found(verdict), (Level::Ignored, format!("{held}; it is taken over")));
 }
 
 fn runs_kubernetes(facts: &mut Facts, minor: u16) {

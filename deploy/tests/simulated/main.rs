@@ -1,5 +1,6 @@
 //! Operations on simulated nodes: stopped at any moment, two at once, on several threads.
 
+mod claims;
 mod limits;
 mod node;
 mod prepared;

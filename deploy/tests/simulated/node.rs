@@ -40,6 +40,7 @@ pub struct State {
     /// What was done, by title, with the digest of how: twice the same is once.
     pub done: BTreeSet<(String, Digest)>,
     pub mark: String,
+    pub holder: String,
     pub cluster: String,
 }
 
@@ -54,9 +55,9 @@ impl Node {
         })
     }
 
-    /// Without its mark, which is random.
+    /// Without its mark, which is random, and the folder that has it.
     pub fn state(&self) -> State {
-        State { mark: String::new(), ..self.state.lock().unwrap().clone() }
+        State { mark: String::new(), holder: String::new(), ..self.state.lock().unwrap().clone() }
     }
 
     fn facts(&self) -> String {
@@ -72,10 +73,11 @@ impl Node {
              @@ memory\nMemTotal: 8035220\nMemAvailable: 7800000\nSwapTotal: {}\n@@ disks\n\
              Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda1 90000000 1000000 80000000 2% /\n\
              @@ mounts\n/dev/vda1 / ext4 rw,relatime 0 0\n@@ cgroup\nv2\ncpu memory pids\n@@ packages\ndpkg\n\
-             ii \tlibc6\t2.36-9\tamd64\n@@ store\n{list}@@ mark\n{}\n@@ cluster\n{}\n@@ end\n",
+             ii \tlibc6\t2.36-9\tamd64\n@@ store\n{list}@@ mark\n{}\nholder {}\n@@ cluster\n{}\n@@ end\n",
             self.name,
             if self.swap.load(Ordering::Relaxed) { 1_000_000 } else { 0 },
             state.mark,
+            state.holder,
             state.cluster
         )
     }
@@ -89,9 +91,11 @@ impl Node {
                     let value = command.script().lines().find_map(|line| line.strip_prefix(name));
                     value.map(|value| value.trim_matches('\'').to_string()).expect("a claim sets it")
                 };
-                let mut state = self.state.lock().unwrap();
-                state.mark = word("MARK=");
-                state.cluster = word("CLUSTER=");
+                let (mut state, mark) = (self.state.lock().unwrap(), word("MARK="));
+                if !["", mark.as_str(), word("REPLACES=").as_str()].contains(&state.mark.as_str()) {
+                    return format!("{}\nholder {}\n", state.mark, state.holder);
+                }
+                (state.mark, state.holder, state.cluster) = (mark, word("HOLDER="), word("CLUSTER="));
             }
             title => {
                 assert_eq!(command.kind(), remote::Kind::Change, "{title}");
@@ -237,6 +241,7 @@ impl Site {
         InstallRequest {
             config: self.config.clone(),
             access: Access::given(self.nodes.iter().map(host).collect()),
+            operator: "ops@desk".into(),
             index: Arc::new(self.content.index.clone()),
             source: self.content.clone(),
             state: folder.join(&self.config.cluster_id),

@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long)]
     images: bool,
 
-    /// Forget nodes that cannot be reached: they will not come back
+    /// Forget nodes that cannot be reached or that others took over: they will not come back
     #[arg(long)]
     forget_gone: bool,
 

@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = DeleteOptions::default().drain.as_secs())]
     drain_timeout: u64,
 
-    /// Forget nodes that cannot be reached: they will not come back
+    /// Forget nodes that cannot be reached or that others took over: they will not come back
     #[arg(long)]
     forget_gone: bool,
 

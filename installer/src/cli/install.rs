@@ -4,6 +4,7 @@ use super::access::{AccessArgs, can_ask};
 use super::bundle::ContentArgs;
 use super::input::ConfigArgs;
 use super::state::StateArgs;
+use super::surroundings::operator;
 use super::{Format, Global, output, plan as plan_view, stop, view};
 use eggo_bundles::Digest;
 use eggo_deploy::cluster::upgrade;
@@ -117,6 +118,10 @@ pub struct TargetArgs {
     #[arg(long)]
     pub node_repos: bool,
 
+    /// Take over nodes that another control machine or state folder holds
+    #[arg(long)]
+    pub take_over: bool,
+
     #[command(flatten)]
     pub access: AccessArgs,
 }
@@ -206,6 +211,7 @@ pub fn request(args: TargetArgs, global: &Global) -> Result<(InstallRequest, std
     let options = Options {
         ignore: preflight::parse_checks(&args.ignore_preflight)?,
         plan: plan::Options { node_repos: args.node_repos },
+        take_over: args.take_over,
         ..Options::default()
     };
     let verified = args.content.bundle.as_ref().map(|path| args.content.trust.content(path)).transpose()?;
@@ -222,6 +228,7 @@ pub fn request(args: TargetArgs, global: &Global) -> Result<(InstallRequest, std
         index: Arc::new(content.index().clone()),
         source: Arc::new(content),
         state: state.clone(),
+        operator: operator(),
         options,
         rolling: upgrade::Options::default(),
         events: view::sink(global.format),
