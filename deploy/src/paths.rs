@@ -22,6 +22,8 @@ pub const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-current.pe
 pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet_config.yaml";
 pub const KUBE_PROXY: &str = "/etc/kubernetes/kube-proxy.conf";
 pub const KUBE_PROXY_CONFIG: &str = "/etc/kubernetes/kube-proxy-config.yaml";
+/// What lets a node itself reach services.
+pub const SERVICE_ROUTE: &str = "/etc/kubernetes/service-route.sh";
 pub const NGINX: &str = "/etc/kubernetes/kube-nginx.conf";
 pub const ETCD: &str = "/etc/etcd";
 /// The certificates and keys that etcd reads as its own user; in the folder of the others all belongs to root.

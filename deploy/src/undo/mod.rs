@@ -10,7 +10,7 @@ mod sound;
 #[cfg(test)]
 mod tests;
 
-pub use script::{HOSTS, MODULES_FILE, SYSCTL_FILE, call, library, undoing};
+pub use script::{HOSTS, MODULES_FILE, ROUTE_MARK, SYSCTL_FILE, call, library, undoing};
 pub use sound::{Unsound, package_of, removable};
 
 use crate::manager::Manager;
@@ -60,6 +60,8 @@ pub enum Undo {
     Pods,
     /// The rules of kube-proxy, the kubelet and CNI plugins.
     KubeProxyRules { program: String },
+    /// The route by which a node itself reaches services.
+    ServiceRoute { network: String },
     /// Users and groups that were made for us, as the node noted.
     Accounts,
 }
@@ -155,6 +157,7 @@ impl Undo {
             Self::RuntimeAsBefore { runtime } => format!("leave {runtime} as it was if it was there before"),
             Self::Pods => "remove pods, their mounts and interfaces".into(),
             Self::KubeProxyRules { .. } => "remove kube-proxy's rules".into(),
+            Self::ServiceRoute { network } => format!("remove our route to {network}"),
             Self::Accounts => "remove users and groups that were made for services".into(),
         }
     }

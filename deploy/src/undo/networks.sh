@@ -65,6 +65,11 @@ remove_rules() {
   done
 }
 
+# remove_service_route NETWORK: by which the node itself reached services. ROUTE_MARK tells it from a route of the user's.
+remove_service_route() {
+  if command -v ip >/dev/null; then ip route del "$1" dev lo proto "$ROUTE_MARK" 2>/dev/null || :; fi
+}
+
 # forget_pods KUBECONFIG FOLDER…: what a kubelet leaves behind: its own key, mounts of pods, their data, the links of
 # their network.
 forget_pods() {

@@ -14,6 +14,8 @@ const NFT_DROP_IN: &str = "/etc/systemd/system/nftables.service.d/eggo.conf";
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 /// The line by which our own policy-rc.d is told from the administrator's.
 const POLICY_MARK: &str = "# eggo: no service starts while packages are installed";
+/// The routing protocol that a route of ours names as its origin: the user's have another.
+pub const ROUTE_MARK: &str = "235";
 /// Links that the cluster's network makes under these names.
 const LINKS: [&str; 7] =
     ["cni0", "flannel.1", "flannel-v6.1", "kube-ipvs0", "kube-bridge", "vxlan.calico", "tunl0"];
@@ -43,6 +45,7 @@ pub fn library() -> Script {
         .set("HOSTS", HOSTS)
         .set("NFT_FILE", NFT_FILE)
         .set("NFT_DROP_IN", NFT_DROP_IN)
+        .set("ROUTE_MARK", ROUTE_MARK)
         .set("POLICY", POLICY)
         .set("POLICY_MARK", POLICY_MARK)
 }
@@ -105,6 +108,7 @@ impl Undo {
             Self::Pods => [words(&["forget_pods", paths::KUBELET]), words(&PODS)].concat(),
             Self::Accounts => words(&["remove_accounts"]),
             Self::KubeProxyRules { program } => words(&["remove_rules", program]),
+            Self::ServiceRoute { network } => words(&["remove_service_route", network]),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::{Undo, script};
 use crate::paths;
 use crate::runtimes::RuntimeKind;
 use eggo_bundles::dst;
+use std::net::IpAddr;
 
 /// Why an action is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,7 @@ impl Undo {
                 one(into, is_path, "a plain path").or_else(|| all(from, is_path, "a plain path"))
             }
             Self::KubeProxyRules { program } => one(program, is_kube_proxy, "a path of kube-proxy"),
+            Self::ServiceRoute { network } => one(network, is_network, "a network"),
             Self::BroughtAlong { .. }
             | Self::ReleaseServices
             | Self::FirewallPorts { .. }
@@ -108,6 +110,14 @@ fn is_kube_proxy(path: &str) -> bool {
     is_deep(path) && path.ends_with("/kube-proxy")
 }
 
+/// `ADDRESS/PREFIX`, and not all addresses.
+fn is_network(text: &str) -> bool {
+    let Some((address, prefix)) = text.split_once('/') else { return false };
+    let longest = address.parse::<IpAddr>().ok().map(|address| if address.is_ipv4() { 32 } else { 128 });
+    let prefix = prefix.parse::<u8>().ok().filter(|number| number.to_string() == prefix);
+    longest.zip(prefix).is_some_and(|(longest, prefix)| (1..=longest).contains(&prefix))
+}
+
 /// Begins with a letter or digit, so that no program takes it for an option.
 fn is_word(text: &str, others: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -150,6 +160,7 @@ mod tests {
             |name: &str| Undo::Images { runtime: RuntimeKind::default(), names: vec![text("a"), text(name)] };
         let links = |into: &str, from: &str| Undo::CniLinks { into: text(into), from: vec![text(from)] };
         let rules = |program: &str| Undo::KubeProxyRules { program: text(program) };
+        let route = |network: &str| Undo::ServiceRoute { network: text(network) };
         let hostname = |was: &str| Undo::Hostname { was: text(was) };
         let cluster = |name: &str| Undo::HostsEntry { cluster: text(name) };
         for (sound, unsound) in [
@@ -195,6 +206,21 @@ mod tests {
             (
                 vec![rules("/usr/bin/kube-proxy")],
                 ["/usr/bin/sh", "kube-proxy", "/kube-proxy"].map(rules).to_vec(),
+            ),
+            (
+                ["10.32.0.0/16", "fd00::/112"].map(route).to_vec(),
+                [
+                    "",
+                    "default",
+                    "0.0.0.0/0",
+                    "10.32.0.0",
+                    "10.32.0.0/33",
+                    "10.32.0.0/+8",
+                    "-6/1",
+                    "10.0.0.0/8 dev x",
+                ]
+                .map(route)
+                .to_vec(),
             ),
             (["a.b", "(none)"].map(hostname).to_vec(), ["", "-a", "a\nb"].map(hostname).to_vec()),
             (vec![cluster("k8s")], ["", "a\nb"].map(cluster).to_vec()),

@@ -101,9 +101,13 @@ async fn start(cluster: &Cluster, node: &Node, client: Client) -> Result<(), Rep
         files: vec![
             cluster.kubeconfig_of(&components::PROXY, &node.host, &cluster.endpoint())?,
             RemoteFile::new(paths::KUBE_PROXY_CONFIG, proxy::config(&scope)),
+            RemoteFile::new(paths::SERVICE_ROUTE, proxy::SERVICE_ROUTE.to_string()),
         ],
         depends: version.to_string(),
-        undo: vec![Undo::KubeProxyRules { program: program.to_string() }],
+        undo: vec![
+            Undo::ServiceRoute { network: scope.config.service.cidr.to_string() },
+            Undo::KubeProxyRules { program: program.to_string() },
+        ],
         ..Service::new("kube-proxy")
     }
     .ensure(&cluster.run, node)

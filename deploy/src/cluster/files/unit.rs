@@ -3,6 +3,7 @@
 use crate::cluster::flags::{self, Scope};
 use crate::cluster::paths::{self, ETCD_USER};
 use crate::config::Component;
+use crate::undo::ROUTE_MARK;
 use eggo_bundles::{Arch, Role};
 
 /// The unit of `component`; `program` is where it is on the node.
@@ -75,7 +76,18 @@ impl Traits {
             }
             Component::KubeControllerManager => simple("Kubernetes controller manager", &["kube-apiserver"]),
             Component::KubeScheduler => simple("Kubernetes scheduler", &["kube-apiserver"]),
-            Component::KubeProxy => simple("Kubernetes network proxy", &[]),
+            Component::KubeProxy => {
+                let service = &scope.config.service;
+                // At every start: no route outlives a reboot. Without the program `ip` it works as before.
+                let route = format!(
+                    "ExecStartPre=-/bin/sh {} {} {} {} {ROUTE_MARK}",
+                    paths::SERVICE_ROUTE,
+                    service.api(),
+                    service.cidr,
+                    scope.host.ip
+                );
+                Self { service: vec![route], ..simple("Kubernetes network proxy", &[]) }
+            }
             Component::Kubelet => {
                 let runtime = scope.config.runtime.kind.service;
                 Self { wants: vec![runtime], ..simple("Kubernetes node agent", &[runtime]) }

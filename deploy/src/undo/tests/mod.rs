@@ -53,6 +53,7 @@ fn all() -> Vec<Undo> {
         Undo::KubeProxyRules { program: "/usr/bin/kube-proxy".into() },
         Undo::ReleaseImages { runtime },
         Undo::Accounts,
+        Undo::ServiceRoute { network: "10.32.0.0/16".into() },
     ]
 }
 
@@ -83,6 +84,7 @@ fn actions_are_written_under_these_names() {
         "kube-proxy-rules",
         "release-images",
         "accounts",
+        "service-route",
     ];
     assert_eq!(names, expected);
     for undo in all() {
