@@ -1,5 +1,7 @@
 //! Builds bundles: manifest → lock → fetch → index → seal → write.
 
+#![warn(unreachable_pub)]
+
 pub mod addons;
 pub mod archive;
 pub mod beneath;

@@ -7,10 +7,10 @@ use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, Compressor, crc32};
 
 /// No name, no time, no flags, operating system unknown.
-pub const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-pub const TRAILER: usize = 8;
+pub(crate) const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+pub(crate) const TRAILER: usize = 8;
 /// The longest member that a reader takes, however badly its writer deflated.
-pub const LONGEST: u64 = 2 << 20;
+pub(crate) const LONGEST: u64 = 2 << 20;
 /// An empty final block, as every gzip writes it.
 const EMPTY_DEFLATE: [u8; 2] = [3, 0];
 
@@ -22,19 +22,19 @@ const LEVEL: i32 = 1;
 const SAMPLE: usize = 8 << 10;
 
 /// Makes members. One per thread: it keeps the compressor's tables.
-pub struct Encoder {
+pub(crate) struct Encoder {
     compressor: Compressor,
     sample: Vec<u8>,
 }
 
 impl Encoder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let level = CompressionLvl::new(LEVEL).expect("libdeflate has this level");
         Self { compressor: Compressor::new(level), sample: vec![0; 2 * SAMPLE] }
     }
 
     /// Replaces `out` by the member of `content`. Equal content gives equal bytes.
-    pub fn encode(&mut self, content: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn encode(&mut self, content: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend(HEADER);
         if self.shrinks(content) {
@@ -107,24 +107,24 @@ pub enum BadMember {
 }
 
 /// Reads members. One per thread: it keeps the inflater's window.
-pub struct Decoder {
+pub(crate) struct Decoder {
     inflate: Decompress,
 }
 
 impl Decoder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { inflate: Decompress::new(false) }
     }
 
     /// Fills `content` with what `member` holds: neither more nor less.
-    pub fn decode(&mut self, member: &[u8], content: &mut [u8]) -> Result<(), BadMember> {
+    pub(crate) fn decode(&mut self, member: &[u8], content: &mut [u8]) -> Result<(), BadMember> {
         let length = content.len();
         let found = self.decode_up_to(member, content)?;
         if found == length { Ok(()) } else { Err(BadMember::Length) }
     }
 
     /// Puts what `member` holds to the front of `content`, which must have room for it.
-    pub fn decode_up_to(&mut self, member: &[u8], content: &mut [u8]) -> Result<usize, BadMember> {
+    pub(crate) fn decode_up_to(&mut self, member: &[u8], content: &mut [u8]) -> Result<usize, BadMember> {
         let rest = member.strip_prefix(&HEADER).ok_or(BadMember::Header)?;
         let (deflated, trailer) = rest.split_last_chunk::<TRAILER>().ok_or(BadMember::Short)?;
         self.inflate.reset(false);
@@ -143,7 +143,7 @@ impl Decoder {
 }
 
 /// The CRC-32 and length that are behind `content`.
-pub fn check_trailer(trailer: &[u8; TRAILER], content: &[u8]) -> Result<(), BadMember> {
+pub(crate) fn check_trailer(trailer: &[u8; TRAILER], content: &[u8]) -> Result<(), BadMember> {
     let (crc, length) = trailer.split_at(4);
     if length != (content.len() as u32).to_le_bytes() {
         return Err(BadMember::Length);
@@ -155,7 +155,7 @@ pub fn check_trailer(trailer: &[u8; TRAILER], content: &[u8]) -> Result<(), BadM
 }
 
 /// An empty member that carries `data` in a header field which every gzip skips.
-pub fn extra_member(id: [u8; 2], data: &[u8]) -> Vec<u8> {
+pub(crate) fn extra_member(id: [u8; 2], data: &[u8]) -> Vec<u8> {
     let mut bytes = extra_header(id, data.len());
     bytes.extend(data);
     bytes.extend(EMPTY_DEFLATE);
@@ -164,12 +164,12 @@ pub fn extra_member(id: [u8; 2], data: &[u8]) -> Vec<u8> {
 }
 
 /// The length of [`extra_member`] with `length` bytes of data.
-pub const fn extra_member_length(length: usize) -> usize {
+pub(crate) const fn extra_member_length(length: usize) -> usize {
     HEADER.len() + 6 + length + EMPTY_DEFLATE.len() + TRAILER
 }
 
 /// The data in an [`extra_member`] that is all of `bytes`.
-pub fn extra_data(id: [u8; 2], bytes: &[u8]) -> Option<&[u8]> {
+pub(crate) fn extra_data(id: [u8; 2], bytes: &[u8]) -> Option<&[u8]> {
     let length = bytes.len().checked_sub(extra_member_length(0))?;
     let rest = bytes.strip_prefix(extra_header(id, length).as_slice())?;
     let data = &rest[..length];

@@ -1,6 +1,7 @@
 //! What a bundle *is*: its index, digests, paths, arch names, signature, and the
 //! seekable writer and reader. Nothing here knows a network or a host.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod arch;

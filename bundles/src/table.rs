@@ -16,13 +16,13 @@ const RECORD: usize = 12;
 const RECORDS: usize = 1024;
 const FOOTER_DATA: usize = 8 + 8 + 8 + 32;
 /// The number of bytes at the end of a bundle that find all others.
-pub const FOOTER_LENGTH: usize = extra_member_length(FOOTER_DATA);
+pub(crate) const FOOTER_LENGTH: usize = extra_member_length(FOOTER_DATA);
 /// Four TiB in members of one MiB.
 const MOST_MEMBERS: u64 = 4 << 20;
 
 /// One gzip member of the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
+pub(crate) struct Member {
     pub length: u64,
     /// CRC-32 of the member's own bytes, header and trailer included.
     pub crc: u32,
@@ -30,7 +30,7 @@ pub struct Member {
 
 /// Where the table stands, according to the footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Footer {
+pub(crate) struct Footer {
     pub offset: u64,
     pub members: u64,
     checksum: [u8; 32],
@@ -49,7 +49,7 @@ pub enum BadTable {
 }
 
 /// Everything behind the last entry: table members, then the footer.
-pub fn tail(members: &[Member]) -> Vec<u8> {
+pub(crate) fn tail(members: &[Member]) -> Vec<u8> {
     let offset: u64 = members.iter().map(|member| member.length).sum();
     let mut bytes = Vec::new();
     for records in members.chunks(RECORDS) {
@@ -68,7 +68,7 @@ pub fn tail(members: &[Member]) -> Vec<u8> {
 
 impl Footer {
     /// Reads the last [`FOOTER_LENGTH`] bytes of a bundle that is `length` long.
-    pub fn parse(bytes: &[u8], length: u64) -> Result<Self, BadTable> {
+    pub(crate) fn parse(bytes: &[u8], length: u64) -> Result<Self, BadTable> {
         let data = extra_data(FOOTER, bytes).filter(|data| data.len() == FOOTER_DATA);
         let missing = || if resembles_footer(bytes) { BadTable::BadFooter } else { BadTable::NoFooter };
         let data = data.and_then(|data| data.strip_prefix(&MAGIC)).ok_or_else(missing)?;
@@ -82,14 +82,14 @@ impl Footer {
     }
 
     /// Where in `bytes`, the last ones of a file of `length`, a footer ends that fits what is before it.
-    pub fn end_within(bytes: &[u8], length: u64) -> Option<u64> {
+    pub(crate) fn end_within(bytes: &[u8], length: u64) -> Option<u64> {
         let before = length.checked_sub(bytes.len() as u64)?;
         let places = bytes.windows(FOOTER_LENGTH).zip(before + FOOTER_LENGTH as u64..);
         let mut members = places.filter(|(bytes, _)| bytes.starts_with(&HEADER[..3]));
         members.find(|(footer, end)| Self::parse(footer, *end).is_ok()).map(|(_, end)| end)
     }
 
-    pub fn table_length(&self) -> u64 {
+    pub(crate) fn table_length(&self) -> u64 {
         let whole = self.members / RECORDS as u64 * extra_member_length(RECORDS * RECORD) as u64;
         match (self.members % RECORDS as u64) as usize {
             0 => whole,
@@ -98,7 +98,7 @@ impl Footer {
     }
 
     /// Reads the table that this footer speaks of.
-    pub fn members(&self, table: &[u8]) -> Result<Vec<Member>, BadTable> {
+    pub(crate) fn members(&self, table: &[u8]) -> Result<Vec<Member>, BadTable> {
         if checksum(table, self.offset, self.members) != self.checksum {
             return Err(BadTable::Damaged);
         }

@@ -6,9 +6,9 @@
 
 use crate::entries::{BLOCK, Body, Entry, MEMBER};
 
-pub const FILE: u8 = b'0';
-pub const HARD_LINK: u8 = b'1';
-pub const SYM_LINK: u8 = b'2';
+pub(crate) const FILE: u8 = b'0';
+pub(crate) const HARD_LINK: u8 = b'1';
+pub(crate) const SYM_LINK: u8 = b'2';
 const LONG_LINK: u8 = b'K';
 const LONG_NAME: u8 = b'L';
 const GNU_MAGIC: &[u8; 8] = b"ustar  \0";
@@ -17,10 +17,10 @@ const NAME_FIELD: usize = 100;
 const LARGEST_OCTAL: u64 = 0o77_777_777_777;
 
 /// The two zero blocks at the end of an archive.
-pub const END: [u8; 2 * BLOCK as usize] = [0; 2 * BLOCK as usize];
+pub(crate) const END: [u8; 2 * BLOCK as usize] = [0; 2 * BLOCK as usize];
 
 /// All header blocks of `entry`: up to the first byte of its content.
-pub fn header(entry: &Entry) -> Vec<u8> {
+pub(crate) fn header(entry: &Entry) -> Vec<u8> {
     let (kind, link) = match &entry.body {
         Body::Content { .. } => (FILE, ""),
         Body::HardLink { target } => (HARD_LINK, target.as_str()),
@@ -38,7 +38,7 @@ pub fn header(entry: &Entry) -> Vec<u8> {
 }
 
 /// The length of [`header`].
-pub fn header_length(entry: &Entry) -> u64 {
+pub(crate) fn header_length(entry: &Entry) -> u64 {
     let long = |text: &str| match text.len() as u64 {
         length if length > NAME_FIELD as u64 => BLOCK + (length + 1).next_multiple_of(BLOCK),
         _ => 0,
@@ -51,7 +51,7 @@ pub fn header_length(entry: &Entry) -> u64 {
 }
 
 /// The zeros between the end of content and the next block.
-pub fn padding(size: u64) -> u64 {
+pub(crate) fn padding(size: u64) -> u64 {
     size.next_multiple_of(BLOCK) - size
 }
 
@@ -96,7 +96,7 @@ fn checksum(block: &[u8; BLOCK as usize]) -> u32 {
 /// What a foreign header says, read only to tell a person what was refused, or to find
 /// the index and its signature at the front.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     pub path: String,
     pub kind: u8,
     pub mode: u64,
@@ -107,7 +107,7 @@ pub struct Found {
 }
 
 /// Reads the header at the front of `bytes`; none if there is no sound one.
-pub fn find(bytes: &[u8]) -> Option<Found> {
+pub(crate) fn find(bytes: &[u8]) -> Option<Found> {
     let mut rest = bytes;
     let mut name = None;
     let mut link = None;

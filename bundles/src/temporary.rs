@@ -14,7 +14,7 @@ pub(crate) struct Temporary {
 
 impl Temporary {
     /// Makes a file with a temporary name of its own choice.
-    pub fn make<T>(
+    pub(crate) fn make<T>(
         make: impl FnOnce() -> io::Result<T>,
         name: impl Fn(&T) -> &Path,
     ) -> io::Result<(T, Self)> {
@@ -26,7 +26,7 @@ impl Temporary {
     }
 
     /// For a file that is about to be made.
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         names().insert(path.clone());
         Self { path }
     }

@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::exit))]
 
 mod blocking;

@@ -1,6 +1,8 @@
 //! What a person sees of either program: errors with hints and exit codes, tables,
 //! sizes, progress, questions; and what both do first. Nothing of them writes to stdout or stderr but through here. No logic of bundles or hosts, and no decision, lives here.
 
+#![warn(unreachable_pub)]
+
 mod bars;
 mod dumps;
 mod lookups;

@@ -8,6 +8,7 @@
 //! Hostile files cost little: size, depth and the number of nodes after alias expansion
 //! are bounded, tags other than YAML's own are refused.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr, clippy::exit))]
 
 mod fields;

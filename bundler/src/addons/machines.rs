@@ -8,7 +8,7 @@ const ARCH: [&str; 2] = ["kubernetes.io/arch", "beta.kubernetes.io/arch"];
 const OS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
 
 /// The archs whose Linux nodes may run a pod of this spec.
-pub fn archs(pod_spec: &Node) -> Vec<Arch> {
+pub(super) fn archs(pod_spec: &Node) -> Vec<Arch> {
     Arch::ALL.into_iter().filter(|arch| selected(pod_spec, *arch) && attracted(pod_spec, *arch)).collect()
 }
 

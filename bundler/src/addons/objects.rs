@@ -14,7 +14,7 @@ const BUILT_IN_GROUPS: [&str; 5] = ["apps", "batch", "autoscaling", "policy", "e
 
 type Bad = (usize, BadReference);
 
-pub fn read(object: &Node, found: &mut Discovery) -> Result<(), Bad> {
+pub(super) fn read(object: &Node, found: &mut Discovery) -> Result<(), Bad> {
     let text = |key: &str| object.get(key).and_then(Node::as_str).unwrap_or("");
     let kind = text("kind");
     if let (true, Some(items)) = (kind.ends_with("List"), object.get("items").and_then(Node::as_sequence)) {

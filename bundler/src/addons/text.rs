@@ -4,7 +4,7 @@ use crate::images::Reference;
 
 /// How much the surroundings say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub(super) enum Trust {
     /// The key, flag or variable speaks of an image: `nginx:1` suffices.
     NamedImage,
     /// Nothing does: only `host.name/path:tag` or a digest is taken for one.
@@ -14,19 +14,19 @@ pub enum Trust {
 /// Stands for a template while words are looked for.
 const HOLE: char = '\u{1}';
 
-pub fn has_template(text: &str) -> bool {
+pub(super) fn has_template(text: &str) -> bool {
     with_holes(text).contains(HOLE)
 }
 
 /// A value that is one reference and nothing else, with a tag, digest or path to show for it.
-pub fn whole(text: &str) -> Option<Reference> {
+pub(super) fn whole(text: &str) -> Option<Reference> {
     let text = text.trim();
     let word = text.contains([':', '@', '/']) && !has_template(text);
     word.then(|| text.parse().ok()).flatten()
 }
 
 /// The references in `text`, each with the number of its line, from 0.
-pub fn references(text: &str, trust: Trust) -> Vec<(usize, Reference)> {
+pub(super) fn references(text: &str, trust: Trust) -> Vec<(usize, Reference)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = with_holes(without_comment(line));

@@ -10,7 +10,7 @@ const SYMLINK: u32 = 0o120_000;
 const REGULAR: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
-pub fn walk(file: File, limits: Limits, visit: &mut Visit<'_>) -> Result<(), Fault> {
+pub(super) fn walk(file: File, limits: Limits, visit: &mut Visit<'_>) -> Result<(), Fault> {
     let mut archive =
         zip::ZipArchive::new(BufReader::new(file)).or_else(|error| refuse(error.to_string()))?;
     if archive.has_duplicate_names() {

@@ -22,7 +22,7 @@ Examples:
   eggo-bundle build --arch amd64,arm64
   eggo-bundle build -m k8s.yaml --key release.key -o k8s.tar.gz --locked
   eggo-bundle build -m k8s.yaml --key release.key --base k8s-1.20.1.tar.gz -o k8s-delta.tar.gz")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     manifest: ManifestArgs,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct Args {
     network: NetworkArgs,
 }
 
-pub fn run(args: Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: Args, watch: &Watch) -> Result<(), Report> {
     // A manifest that cannot be read or is for other machines is no reason to make a key.
     let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
     manifest.choose(args.manifest.archs()).map_err(Error::from)?;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 Examples:
   eggo-bundle check k8s.tar.gz
   eggo-bundle check k8s-delta.tar.gz --base k8s-1.20.1.tar.gz")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle; of a split one, the first part.
     bundle: PathBuf,
     /// The parent of a delta, for what it takes from there.
@@ -27,7 +27,7 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let opened = args.trust.opened_on(&args.bundle, args.base.as_deref(), watch)?;
     let findings = with_bundle!(&opened, bundle => check::check(bundle)).map_err(Error::from)?;
     let missing = findings.iter().filter(|finding| finding.severity == Severity::Missing).count();

@@ -9,12 +9,12 @@ use eggo_terminal::Report;
 Examples:
   eggo-bundle completions bash > /etc/bash_completion.d/eggo-bundle
   eggo-bundle completions zsh > ~/.zfunc/_eggo-bundle")]
-pub struct Args {
+pub(super) struct Args {
     /// The shell that is to complete.
     shell: Shell,
 }
 
-pub fn run(args: &Args) -> Result<(), Report> {
+pub(super) fn run(args: &Args) -> Result<(), Report> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "eggo-bundle", &mut script);
     output::bytes(&script)

@@ -17,7 +17,7 @@ Examples:
   eggo-bundle diff old.tar.gz new.tar.gz
   eggo-bundle diff old.tar.gz new.tar.gz -o delta.tar.gz --key release.key
   eggo-bundle merge old.tar.gz delta.tar.gz -o new.tar.gz     on the other side")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle that is there already.
     old: PathBuf,
     /// The bundle that comes after it.
@@ -34,7 +34,7 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let Some(out) = &args.output else {
         let old = args.trust.opened(&args.old, watch)?;
         let new = args.trust.opened(&args.new, watch)?;
@@ -59,7 +59,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
 }
 
 /// What is said of a delta that was written: that it is one, and how much of a bundle.
-pub fn tell(index: &Index, progress: &dyn Progress) {
+pub(super) fn tell(index: &Index, progress: &dyn Progress) {
     match contents::carried(index) {
         Some(share) if share.files == 0 => progress.note(&format!("warning: the delta {share}")),
         Some(share) => progress.note(&format!("the delta {share}")),

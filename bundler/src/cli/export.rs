@@ -11,7 +11,7 @@ Example:
   eggo-bundle export --eggo k8s.tar.gz -o packages/
   then in eggo's deploy.yaml:
     package-source: {srcpath: {amd64: packages/packages-x86.tar.gz, arm64: packages/packages-arm.tar.gz}}")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle; of a split one, the first part.
     bundle: PathBuf,
     /// In eggo's layout: pkg/ bin/ file/ dir/ image/.
@@ -27,7 +27,7 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let opened = args.trust.opened_on(&args.bundle, args.base.as_deref(), watch)?;
     let files = with_bundle!(&opened, bundle => eggo::export(bundle, &args.output, watch))?;
     let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();

@@ -17,7 +17,7 @@ Examples:
   eggo-bundle extract k8s.tar.gz -C /srv/k8s
   eggo-bundle extract k8s.tar.gz -C . amd64/bin/kubelet arm64/bin
   ssh builder cat k8s.tar.gz | eggo-bundle extract - -C /srv/k8s")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle; of a split one, the first part; `-` for standard input.
     bundle: PathBuf,
     /// The folder to unpack into; it is made if it is not there.
@@ -33,7 +33,7 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let selection = match args.paths.is_empty() {
         true => Selection::All,
         false => {

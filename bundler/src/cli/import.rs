@@ -18,7 +18,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Example:
   eggo-bundle import packages-x86.tar.gz packages-arm.tar.gz --name k8s --version 1.20.2 -o k8s.tar.gz")]
-pub struct Args {
+pub(super) struct Args {
     /// FILE or ARCH=FILE, one for each arch.
     #[arg(required = true, value_parser = tarball)]
     tarballs: Vec<Tarball>,
@@ -37,7 +37,7 @@ pub struct Args {
     network: NetworkArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let default = || PathBuf::from(format!("{}-{}.tar.gz", args.name, args.version));
     let out = args.output.clone().unwrap_or_else(default);
     let unwritten = |source| Error::from(WriteError::Output { path: out.clone(), source });

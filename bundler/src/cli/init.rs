@@ -9,7 +9,7 @@ use std::path::PathBuf;
 Examples:
   eggo-bundle init
   eggo-bundle init k8s.yaml && eggo-bundle build -m k8s.yaml")]
-pub struct Args {
+pub(super) struct Args {
     /// The file to write; an existing one is never replaced.
     #[arg(default_value = "bundle.yaml")]
     file: PathBuf,
@@ -17,7 +17,7 @@ pub struct Args {
 
 const MANIFEST: &str = include_str!("init.yaml");
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     write_new(&args.file, MANIFEST.as_bytes(), 0o644).map_err(|error| {
         let file = args.file.display();
         if error.kind() == std::io::ErrorKind::AlreadyExists {

@@ -17,7 +17,7 @@ Examples:
   eggo-bundle inspect k8s.tar.gz
   eggo-bundle inspect k8s.tar.gz --tree
   eggo-bundle inspect k8s.tar.gz --format json | jq '.items[].name'")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle; of a split one, the first part; `-` for standard input.
     bundle: PathBuf,
     /// Every file, as a tree.
@@ -29,7 +29,7 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     if is_pipe(&args.bundle) {
         let (pipe, key) = args.trust.opened_pipe(watch)?;
         return show(args, &Seen::of(pipe.index(), pipe.identity(), key.as_ref(), None));

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Example:
   eggo-bundle join /media/stick/k8s.tar.gz.001 -o k8s.tar.gz")]
-pub struct Args {
+pub(super) struct Args {
     /// The first part, or the name of the whole; the others are beside it.
     first: PathBuf,
     /// The file to write [default: the parts' name without its number, here].
@@ -20,7 +20,7 @@ pub struct Args {
     force: ForceArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let out = match &args.output {
         Some(out) => out.clone(),
         None => PathBuf::from(parts::whole_of(&args.first).file_name().unwrap_or_default()),

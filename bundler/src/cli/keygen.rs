@@ -12,7 +12,7 @@ Examples:
   eggo-bundle keygen -o release.key
   eggo-bundle keygen --no-password -o ci.key      for machines that sign on their own
   minisign -V -p release.key.pub -m eggo-bundle.json   accepts what it signs")]
-pub struct Args {
+pub(super) struct Args {
     /// Where to write the secret key; the public one gets `.pub` added.
     #[arg(short, long, value_name = "KEY", default_value = "eggo.key")]
     output: PathBuf,
@@ -21,7 +21,7 @@ pub struct Args {
     no_password: bool,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let password = if args.no_password { None } else { Some(new_password()?) };
     let public = keys::write_pair(&args.output, password.as_deref())?;
     watch.note(&format!(

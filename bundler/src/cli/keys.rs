@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Flags of the commands that seal a new bundle.
 #[derive(Debug, Args)]
-pub struct SealArgs {
+pub(super) struct SealArgs {
     /// The minisign key to sign with [default: ~/.config/eggo/bundle.key, made on first use].
     #[arg(long, value_name = "FILE", env = "EGGO_KEY")]
     key: Option<PathBuf>,
@@ -22,13 +22,13 @@ pub struct SealArgs {
 }
 
 impl SealArgs {
-    pub fn key(&self, progress: &dyn Progress) -> Result<SecretKey, Report> {
+    pub(super) fn key(&self, progress: &dyn Progress) -> Result<SecretKey, Report> {
         signing_key(self.key.as_deref(), progress)
     }
 }
 
 /// The key file `named` or, if none is, the user's own, which is made on first use.
-pub fn signing_key(named: Option<&Path>, progress: &dyn Progress) -> Result<SecretKey, Report> {
+pub(super) fn signing_key(named: Option<&Path>, progress: &dyn Progress) -> Result<SecretKey, Report> {
     let path = match named {
         Some(path) => path.to_path_buf(),
         None => default_key(progress)?,
@@ -38,7 +38,7 @@ pub fn signing_key(named: Option<&Path>, progress: &dyn Progress) -> Result<Secr
 }
 
 /// A password from `EGGO_KEY_PASSWORD`, or typed by the user.
-pub fn password(prompt: &str) -> Option<String> {
+pub(super) fn password(prompt: &str) -> Option<String> {
     match std::env::var("EGGO_KEY_PASSWORD") {
         Ok(password) => Some(password),
         Err(_) if eggo_terminal::can_ask() => eggo_terminal::hidden(prompt).ok(),
@@ -71,14 +71,14 @@ fn default_key(progress: &dyn Progress) -> Result<PathBuf, Report> {
 }
 
 /// `KEY.pub` beside `KEY`.
-pub fn public_path(key: &Path) -> PathBuf {
+pub(super) fn public_path(key: &Path) -> PathBuf {
     let mut name = key.as_os_str().to_os_string();
     name.push(".pub");
     PathBuf::from(name)
 }
 
 /// Makes a key pair. An existing key is never replaced.
-pub fn write_pair(path: &Path, password: Option<&str>) -> Result<String, Report> {
+pub(super) fn write_pair(path: &Path, password: Option<&str>) -> Result<String, Report> {
     let pair = KeyPair::generate(password).map_err(Error::from)?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// Flags of the commands that read a manifest.
 #[derive(Debug, clap::Args)]
-pub struct ManifestArgs {
+pub(super) struct ManifestArgs {
     /// The manifest [default: bundle.yaml, else manifests/default.yaml].
     #[arg(short, long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub struct ManifestArgs {
 
 impl ManifestArgs {
     /// Each of the named archs once, whatever order they were typed in.
-    pub fn archs(&self) -> Option<Vec<Arch>> {
+    pub(super) fn archs(&self) -> Option<Vec<Arch>> {
         let archs: Option<BTreeSet<Arch>> = self.arch.as_ref().map(|archs| archs.iter().copied().collect());
         archs.map(Vec::from_iter)
     }
@@ -32,7 +32,7 @@ impl ManifestArgs {
 
 /// What a lock that is made again may accept.
 #[derive(Debug, clap::Args)]
-pub struct AcceptArgs {
+pub(super) struct AcceptArgs {
     /// Accept that this repository lost its signature, or is older than in the lock; may be repeated.
     #[arg(long = "accept-repo", value_name = "NAME")]
     pub repos: Vec<String>,
@@ -49,7 +49,7 @@ Examples:
 
 A repository that lost its signature, or whose metadata is older than in the lock, is refused:
 someone in between may have changed it. `--accept-repo NAME` accepts it anyway.")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     manifest: ManifestArgs,
     /// Write nothing; show what would change.
@@ -66,7 +66,7 @@ pub struct Args {
     network: NetworkArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let manifest = Manifest::load(args.manifest.manifest.as_deref()).map_err(Error::from)?;
     let archs = manifest.choose(args.manifest.archs()).map_err(Error::from)?;
     let (http, cache) = args.network.open_for(&manifest)?;
@@ -96,7 +96,7 @@ pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
 }
 
 /// What a build says of a lock that it had to make: in short.
-pub fn tell(decided: &Decided, progress: &dyn Progress) {
+pub(super) fn tell(decided: &Decided, progress: &dyn Progress) {
     let changes = changes(decided.before.as_ref(), &decided.lock);
     if decided.before.is_some() && !changes.is_empty() {
         progress.note(table(&changes).to_string().trim_end());

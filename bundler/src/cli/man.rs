@@ -10,13 +10,13 @@ use std::path::PathBuf;
 Examples:
   eggo-bundle man | man -l -
   eggo-bundle man -o /usr/local/share/man/man1")]
-pub struct Args {
+pub(super) struct Args {
     /// The folder for eggo-bundle.1, eggo-bundle-build.1 and the others.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Result<(), Report> {
+pub(super) fn run(args: &Args) -> Result<(), Report> {
     let failed = |error: std::io::Error| Report::new(format!("cannot print the manual: {error}"));
     match &args.output {
         Some(folder) => {

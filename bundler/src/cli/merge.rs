@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Example:
   eggo-bundle merge old.tar.gz delta.tar.gz -o new.tar.gz --pubkey release.key.pub")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle that the delta was made from.
     base: PathBuf,
     /// Further deltas build on the ones before.
@@ -26,7 +26,7 @@ pub struct Args {
     trust: TrustArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     args.force.keep(&args.output)?;
     let mut bundle = args.trust.verified(&args.base)?;
     for delta in &args.delta {

@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub struct NetworkArgs {
+pub(super) struct NetworkArgs {
     /// Use only what is in the cache; fail if something is missing.
     #[arg(long)]
     pub offline: bool,
@@ -22,12 +22,12 @@ pub struct NetworkArgs {
 }
 
 impl NetworkArgs {
-    pub fn open(&self) -> Result<(Http, Cache), Error> {
+    pub(super) fn open(&self) -> Result<(Http, Cache), Error> {
         self.open_with(self.options())
     }
 
     /// For what this manifest names.
-    pub fn open_for(&self, manifest: &Manifest) -> Result<(Http, Cache), Error> {
+    pub(super) fn open_for(&self, manifest: &Manifest) -> Result<(Http, Cache), Error> {
         self.open_with(reach::reach(manifest, self.options())?)
     }
 

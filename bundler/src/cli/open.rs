@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 /// The name by which users mean standard input.
 const PIPE: &str = "-";
 
-pub fn is_pipe(path: &Path) -> bool {
+pub(super) fn is_pipe(path: &Path) -> bool {
     path == Path::new(PIPE)
 }
 
 /// A pipe goes by once, so that nothing of a parent can be read in its order.
-pub fn pipe_takes_no_base(base: Option<&Path>) -> Result<(), Report> {
+pub(super) fn pipe_takes_no_base(base: Option<&Path>) -> Result<(), Report> {
     match base {
         None => Ok(()),
         Some(_) => Err(Report::new("`--base` does not go with a bundle from standard input")
@@ -25,7 +25,7 @@ pub fn pipe_takes_no_base(base: Option<&Path>) -> Result<(), Report> {
 }
 
 #[derive(Debug, Args)]
-pub struct TrustArgs {
+pub(super) struct TrustArgs {
     /// The public key that must have signed it; may be repeated
     /// [default: every *.pub in /etc/eggo/trusted-keys and ~/.config/eggo/trusted-keys].
     #[arg(long, value_name = "FILE")]
@@ -33,7 +33,7 @@ pub struct TrustArgs {
 }
 
 /// A bundle to look into.
-pub enum Opened {
+pub(super) enum Opened {
     Verified(Bundle<Verified>),
     /// No trusted key signed it, and the user named none.
     Untrusted(Bundle<Untrusted>),
@@ -41,7 +41,7 @@ pub enum Opened {
 
 impl Opened {
     /// The trusted key that signed it.
-    pub fn key(&self) -> Option<&PublicKey> {
+    pub(super) fn key(&self) -> Option<&PublicKey> {
         match self {
             Opened::Verified(bundle) => Some(bundle.key()),
             Opened::Untrusted(_) => None,
@@ -69,14 +69,14 @@ pub(crate) use with_bundle;
 
 impl TrustArgs {
     /// A bundle that a trusted key signed, or an error that says why not.
-    pub fn verified(&self, path: &Path) -> Result<Bundle<Verified>, Report> {
+    pub(super) fn verified(&self, path: &Path) -> Result<Bundle<Verified>, Report> {
         let keys = self.keys()?;
         let bundle = Bundle::open(path).and_then(|bundle| bundle.verify(&keys));
         bundle.map_err(|error| Error::from(error).into())
     }
 
     /// As [`TrustArgs::verified`], where `own` counts as trusted too.
-    pub fn verified_by(&self, path: &Path, own: &PublicKey) -> Result<Bundle<Verified>, Report> {
+    pub(super) fn verified_by(&self, path: &Path, own: &PublicKey) -> Result<Bundle<Verified>, Report> {
         let keys = self.keys()?.and(own.clone());
         let bundle = Bundle::open(path).and_then(|bundle| bundle.verify(&keys));
         bundle.map_err(|error| Error::from(error).into())
@@ -84,7 +84,7 @@ impl TrustArgs {
 
     /// For commands that install nothing: without `--pubkey`, a bundle of an unknown key is opened
     /// all the same, and that is said even where all else is quiet. A forged one never is.
-    pub fn opened(&self, path: &Path, watch: &Watch) -> Result<Opened, Report> {
+    pub(super) fn opened(&self, path: &Path, watch: &Watch) -> Result<Opened, Report> {
         let keys = self.keys()?;
         match Bundle::open(path).and_then(|bundle| bundle.verify(&keys)) {
             Ok(bundle) => Ok(Opened::Verified(bundle)),
@@ -101,7 +101,12 @@ impl TrustArgs {
 
     /// As [`TrustArgs::opened`], with the parent of a delta where one is given. What nobody vouches
     /// for makes up nothing that somebody does.
-    pub fn opened_on(&self, path: &Path, base: Option<&Path>, watch: &Watch) -> Result<Opened, Report> {
+    pub(super) fn opened_on(
+        &self,
+        path: &Path,
+        base: Option<&Path>,
+        watch: &Watch,
+    ) -> Result<Opened, Report> {
         let opened = self.opened(path, watch)?;
         let Some(base) = base else { return Ok(opened) };
         let both = match (opened, self.opened(base, watch)?) {
@@ -114,7 +119,7 @@ impl TrustArgs {
     }
 
     /// As [`TrustArgs::verified`], from standard input, with the key that signed.
-    pub fn verified_pipe(&self) -> Result<(OpenPipe, PublicKey), Report> {
+    pub(super) fn verified_pipe(&self) -> Result<(OpenPipe, PublicKey), Report> {
         let keys = self.keys()?;
         let opened = stdin().and_then(|pipe| {
             let signer = pipe.signer(&keys)?;
@@ -124,7 +129,7 @@ impl TrustArgs {
     }
 
     /// As [`TrustArgs::opened`], from standard input, with the trusted key that signed.
-    pub fn opened_pipe(&self, watch: &Watch) -> Result<(OpenPipe, Option<PublicKey>), Report> {
+    pub(super) fn opened_pipe(&self, watch: &Watch) -> Result<(OpenPipe, Option<PublicKey>), Report> {
         let keys = self.keys()?;
         let pipe = stdin().map_err(Error::from)?;
         let signer = pipe.signer(&keys);

@@ -2,11 +2,11 @@
 
 use clap::{Args, ValueEnum};
 use eggo_terminal::Report;
-pub use eggo_terminal::{print, print_bytes as bytes, print_json as json};
+pub(super) use eggo_terminal::{print, print_bytes as bytes, print_json as json};
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// A table for people.
     #[default]
     Text,
@@ -15,7 +15,7 @@ pub enum Format {
 }
 
 #[derive(Debug, Args)]
-pub struct FormatArgs {
+pub(super) struct FormatArgs {
     /// How to print it.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -25,13 +25,13 @@ pub struct FormatArgs {
 }
 
 impl FormatArgs {
-    pub fn get(&self) -> Format {
+    pub(super) fn get(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
 }
 
 #[derive(Debug, Args)]
-pub struct ForceArgs {
+pub(super) struct ForceArgs {
     /// Replace the file if it is there.
     #[arg(long)]
     force: bool,
@@ -39,7 +39,7 @@ pub struct ForceArgs {
 
 impl ForceArgs {
     /// For what was put together once and may have no second copy.
-    pub fn keep(&self, file: &Path) -> Result<(), Report> {
+    pub(super) fn keep(&self, file: &Path) -> Result<(), Report> {
         if self.force || !file.exists() {
             return Ok(());
         }

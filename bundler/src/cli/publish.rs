@@ -18,7 +18,7 @@ Example:
 
 An interrupted push continues when it is run again; `oras pull` fetches the files. Credentials are
 those of `docker login` or `skopeo login`.")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle; of a split one, the first part.
     bundle: PathBuf,
     /// The folder to write to, made if it is not there; or `oci://HOST/REPOSITORY:TAG`.
@@ -32,7 +32,7 @@ pub struct Args {
     network: NetworkArgs,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let bundle = args.trust.verified(&args.bundle)?;
     if let Some(target) = args.target.strip_prefix("oci://") {
         return push(args, &bundle, target, watch);

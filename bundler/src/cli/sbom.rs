@@ -13,7 +13,7 @@ use std::path::PathBuf;
 Examples:
   eggo-bundle sbom k8s.tar.gz > k8s.spdx.json
   eggo-bundle sbom k8s.tar.gz --format cyclonedx > k8s.cdx.json")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle; of a split one, the first part.
     bundle: PathBuf,
     /// Which of the two formats.
@@ -34,7 +34,7 @@ enum Kind {
     Cyclonedx,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let opened = args.trust.opened(&args.bundle, watch)?;
     let bytes = with_bundle!(&opened, bundle => match args.format {
         Kind::Spdx => bundle.sbom().map_err(Error::from)?,

@@ -9,13 +9,13 @@ Example:
   eggo-bundle schema > manifest.schema.json
 and in the manifest:
   # yaml-language-server: $schema=./manifest.schema.json")]
-pub struct Args {
+pub(super) struct Args {
     /// Print the reference of all keys as Markdown instead.
     #[arg(long)]
     markdown: bool,
 }
 
-pub fn run(args: &Args) -> Result<(), Report> {
+pub(super) fn run(args: &Args) -> Result<(), Report> {
     match args.markdown {
         true => output::print(&eggo_yaml::markdown(KEYS)),
         false => output::json(&eggo_yaml::json_schema("manifest of eggo-bundle", KEYS)),

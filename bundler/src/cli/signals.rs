@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const ENDED_BY: i32 = 128;
 
 /// From now on such a signal removes what is not finished, and ends the process.
-pub fn clean_up_when_told_to_end() {
+pub(super) fn clean_up_when_told_to_end() {
     // Without them there is less order, and no reason not to work.
     let Ok(runtime) = Builder::new_current_thread().enable_io().build() else { return };
     let ignored = ignored();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Example:
   eggo-bundle split k8s.tar.gz --size 4G -o /media/stick")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle to cut.
     bundle: PathBuf,
     /// The size of a part: 700M, 4G (4G gives the largest file that FAT32 takes).
@@ -23,7 +23,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let beside = args.bundle.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = args.output.as_deref().or(beside).unwrap_or(std::path::Path::new("."));
     let parts = parts::split(&args.bundle, args.size, folder, watch).map_err(Error::from)?;

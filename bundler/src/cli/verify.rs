@@ -15,7 +15,7 @@ Examples:
   eggo-bundle verify k8s.tar.gz --pubkey release.key.pub
   eggo-bundle verify k8s-delta.tar.gz --base k8s-1.20.1.tar.gz
   ssh builder cat k8s.tar.gz | eggo-bundle verify -")]
-pub struct Args {
+pub(super) struct Args {
     /// The bundle; of a split one, the first part; `-` for standard input.
     bundle: PathBuf,
     /// The parent of a delta, to check what it takes from there too.
@@ -38,7 +38,7 @@ struct Verdict {
     size: u64,
 }
 
-pub fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
+pub(super) fn run(args: &Args, watch: &Watch) -> Result<(), Report> {
     let verdict = match is_pipe(&args.bundle) {
         true => verify_pipe(args, watch)?,
         false => verify_file(args, watch)?,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Example:
   eggo-bundle why libseccomp2 -m k8s.yaml")]
-pub struct Args {
+pub(super) struct Args {
     /// A package, image, binary, file or addon.
     name: String,
     /// The manifest whose lock to read [default: bundle.yaml, else manifests/default.yaml].
@@ -25,7 +25,7 @@ pub struct Args {
     format: FormatArgs,
 }
 
-pub fn run(args: &Args) -> Result<(), Report> {
+pub(super) fn run(args: &Args) -> Result<(), Report> {
     let manifest = Manifest::load(args.manifest.as_deref()).map_err(Error::from)?;
     let file = manifest.lock_file();
     let lock = Lock::load(&file).map_err(Error::from)?.ok_or_else(|| {

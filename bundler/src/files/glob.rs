@@ -1,7 +1,7 @@
 //! `*/etcdctl`: which member of an archive is meant.
 
 /// `*` and `?` stay within one component, `**` spans several; everything else is itself.
-pub struct Glob(Vec<Part>);
+pub(super) struct Glob(Vec<Part>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -17,7 +17,7 @@ enum Part {
 }
 
 impl Glob {
-    pub fn new(pattern: &str) -> Self {
+    pub(super) fn new(pattern: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = pattern.trim_start_matches("./");
         while let Some(c) = rest.chars().next() {
@@ -35,7 +35,7 @@ impl Glob {
     }
 
     /// In time that is at most the product of both lengths, whatever the pattern.
-    pub fn matches(&self, path: &str) -> bool {
+    pub(super) fn matches(&self, path: &str) -> bool {
         let length = self.0.len() + 1;
         // Which parts may come next, and which folders have begun and not ended.
         let (mut before, mut inside) = (vec![false; length], vec![false; length]);

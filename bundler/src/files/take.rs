@@ -18,14 +18,14 @@ const MAX_FILE: u64 = 16 << 30;
 /// How many members an error lists.
 const MAX_LISTED: usize = 12;
 
-pub struct Taken {
+pub(super) struct Taken {
     pub content: Vec<Content>,
     pub local: Local,
     /// Of a local file; a download's is known already, a folder has none.
     pub source_digest: Option<(Digest, u64)>,
 }
 
-pub fn take(
+pub(super) fn take(
     request: &FileRequest,
     arch: Arch,
     source: &Path,

@@ -11,7 +11,7 @@ use url::Url;
 const USER_AGENT: &str = concat!("eggo-bundle/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Debug, Default)]
-pub struct Clients {
+pub(super) struct Clients {
     made: Mutex<HashMap<Kind, Client>>,
 }
 
@@ -26,7 +26,7 @@ struct Kind {
 
 impl Clients {
     /// Refuses routes and certificates that no client can be made from.
-    pub fn new(options: &Options) -> Result<Self, Error> {
+    pub(super) fn new(options: &Options) -> Result<Self, Error> {
         // Fails only if another provider was installed before, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         for route in &options.routes {
@@ -37,7 +37,7 @@ impl Clients {
     }
 
     /// The client whose way leads to `url`.
-    pub fn for_url(&self, url: &Url, options: &Options) -> Result<Client, Error> {
+    pub(super) fn for_url(&self, url: &Url, options: &Options) -> Result<Client, Error> {
         let kind = Kind {
             https: url.scheme() == "https",
             route: options.routes.iter().position(|route| route.leads_to(url)),

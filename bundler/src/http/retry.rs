@@ -4,7 +4,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use std::time::Duration;
 
 /// A server that wants us to wait longer than this has to wait for the user's next run.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(120);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// Statuses that may pass by themselves.
 pub fn is_passing(status: u16) -> bool {
@@ -12,7 +12,12 @@ pub fn is_passing(status: u16) -> bool {
 }
 
 /// How long to wait before attempt `attempt` (counted from 1), or `None` to give up.
-pub fn pause(attempt: u32, attempts: u32, first: Duration, headers: Option<&HeaderMap>) -> Option<Duration> {
+pub(super) fn pause(
+    attempt: u32,
+    attempts: u32,
+    first: Duration,
+    headers: Option<&HeaderMap>,
+) -> Option<Duration> {
     if attempt >= attempts {
         return None;
     }

@@ -38,7 +38,7 @@ impl Trust {
 }
 
 /// The TLS settings for one host, or for all that have none of their own.
-pub fn config(options: &Options, own: Option<&Trust>) -> Result<ClientConfig, Error> {
+pub(super) fn config(options: &Options, own: Option<&Trust>) -> Result<ClientConfig, Error> {
     let tls = |error: rustls::Error| Error::Tls { reason: error.to_string() };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let files = options.ca_files.iter().chain(own.iter().flat_map(|own| &own.ca_files));
@@ -72,7 +72,7 @@ pub fn config(options: &Options, own: Option<&Trust>) -> Result<ClientConfig, Er
 }
 
 /// Refuses files that hold no certificate before anything is fetched.
-pub fn check(options: &Options) -> Result<(), Error> {
+pub(super) fn check(options: &Options) -> Result<(), Error> {
     let own = options
         .trusts
         .iter()

@@ -3,7 +3,7 @@
 use crate::http::{HeaderMap, header};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Challenge {
+pub(super) enum Challenge {
     Basic,
     Bearer {
         /// The token server.
@@ -15,7 +15,7 @@ pub enum Challenge {
 }
 
 /// The best challenge we can meet: a token rather than a password.
-pub fn parse(headers: &HeaderMap) -> Option<Challenge> {
+pub(super) fn parse(headers: &HeaderMap) -> Option<Challenge> {
     let values = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     let mut found = None;
     for (scheme, parameters) in values.flat_map(challenges) {

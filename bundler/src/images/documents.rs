@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The largest index or manifest; registries themselves refuse larger ones.
-pub const MAX_MANIFEST: u64 = 4 << 20;
-pub const MAX_CONFIG: u64 = 8 << 20;
+pub(super) const MAX_MANIFEST: u64 = 4 << 20;
+pub(super) const MAX_CONFIG: u64 = 8 << 20;
 const MAX_LAYERS: usize = 1000;
 const MAX_PLATFORMS: usize = 1000;
 
-pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
-pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-pub const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-pub const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
-pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
-pub const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+pub(super) const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+pub(super) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(super) const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+pub(super) const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+pub(super) const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+pub(super) const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+pub(super) const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 /// What a registry is told that we take.
-pub const ACCEPTED: [&str; 4] = [OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST];
+pub(super) const ACCEPTED: [&str; 4] = [OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST];
 
 /// What is wrong with a document; the caller knows which image it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +32,7 @@ pub struct BadDocument(pub String);
 /// A digest as OCI writes it, `sha256:…`; no other algorithm is in use.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Descriptor {
+pub(super) struct Descriptor {
     #[serde(default)]
     pub media_type: String,
     digest: String,
@@ -44,7 +44,7 @@ pub struct Descriptor {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Platform {
+pub(super) struct Platform {
     #[serde(default)]
     pub architecture: String,
     #[serde(default)]
@@ -55,13 +55,13 @@ pub struct Platform {
 
 /// What a manifest url or a layout's blob may hold.
 #[derive(Debug)]
-pub enum Document {
+pub(super) enum Document {
     Index(Vec<Descriptor>),
     Manifest(Manifest),
 }
 
 #[derive(Debug, Clone)]
-pub struct Manifest {
+pub(super) struct Manifest {
     pub media_type: String,
     pub config: Descriptor,
     pub layers: Vec<Descriptor>,
@@ -69,7 +69,7 @@ pub struct Manifest {
 
 /// The parts of an image's config that we look at.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Config {
+pub(super) struct Config {
     #[serde(flatten)]
     pub platform: Platform,
     #[serde(default)]
@@ -87,7 +87,7 @@ fn or_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMa
 }
 
 impl Descriptor {
-    pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
+    pub(super) fn new(media_type: &str, digest: Digest, size: u64) -> Self {
         Self {
             media_type: media_type.to_string(),
             digest: digest.oci(),
@@ -97,18 +97,18 @@ impl Descriptor {
         }
     }
 
-    pub fn digest(&self) -> Result<Digest, BadDocument> {
+    pub(super) fn digest(&self) -> Result<Digest, BadDocument> {
         let digits = self.digest.strip_prefix("sha256:");
         let digest = digits.and_then(|digits| digits.parse().ok());
         digest.ok_or_else(|| BadDocument(format!("`{}` is not a sha256 digest", self.digest)))
     }
 
-    pub fn is_index(&self) -> bool {
+    pub(super) fn is_index(&self) -> bool {
         matches!(self.media_type.as_str(), OCI_INDEX | DOCKER_LIST)
     }
 
     /// Build provenance that buildkit stores beside the images, as if it were one.
-    pub fn is_attestation(&self) -> bool {
+    pub(super) fn is_attestation(&self) -> bool {
         self.annotations.contains_key("vnd.docker.reference.type")
             || self.platform.as_ref().is_some_and(|platform| platform.architecture == "unknown")
     }
@@ -130,7 +130,7 @@ struct Raw {
 impl Document {
     /// `content_type` is what the registry or the descriptor says; it counts only where the
     /// document itself says nothing.
-    pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Self, BadDocument> {
+    pub(super) fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Self, BadDocument> {
         let raw: Raw = serde_json::from_slice(bytes)
             .map_err(|error| BadDocument(format!("the manifest is not valid: {error}")))?;
         if raw.schema_version == 1 {
@@ -190,13 +190,13 @@ impl Manifest {
 }
 
 impl Config {
-    pub fn parse(bytes: &[u8]) -> Result<Self, BadDocument> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, BadDocument> {
         serde_json::from_slice(bytes)
             .map_err(|error| BadDocument(format!("the image's config is not valid: {error}")))
     }
 
     /// Every layer needs its diff id, else no runtime can unpack it.
-    pub fn check_layers(&self, layers: usize) -> Result<(), BadDocument> {
+    pub(super) fn check_layers(&self, layers: usize) -> Result<(), BadDocument> {
         let diff_ids = self.rootfs.diff_ids.len();
         if diff_ids == layers {
             return Ok(());
@@ -209,7 +209,7 @@ impl Platform {
     /// How well an image of this platform runs on any machine of `arch`: smaller is better,
     /// `None` is not at all. An image for newer CPUs only (`amd64/v3`, `arm64/v9`) is refused:
     /// it would start on some nodes and die on others.
-    pub fn rank(&self, arch: Arch) -> Option<u8> {
+    pub(super) fn rank(&self, arch: Arch) -> Option<u8> {
         if self.os != "linux" || self.architecture.parse() != Ok(arch) {
             return None;
         }

@@ -29,7 +29,7 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 const MAX_BLOB: u64 = 64 << 30;
 
 /// An opened archive or folder, and the images in it.
-pub struct Local<'a> {
+pub(super) struct Local<'a> {
     path: PathBuf,
     files: Files,
     cache: &'a Cache,
@@ -64,7 +64,7 @@ enum Name {
 }
 
 impl<'a> Local<'a> {
-    pub fn open(path: &Path, tools: Tools<'a>) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, tools: Tools<'a>) -> Result<Self, Error> {
         let cache = tools.cache;
         let unreadable = |error: std::io::Error| bad(path, error.to_string());
         let metadata = std::fs::metadata(path).map_err(unreadable)?;
@@ -79,7 +79,7 @@ impl<'a> Local<'a> {
     }
 
     /// The documents of the image called `wanted`: one, or one per platform.
-    pub fn roots(&self, wanted: &Reference) -> Result<Vec<Descriptor>, Error> {
+    pub(super) fn roots(&self, wanted: &Reference) -> Result<Vec<Descriptor>, Error> {
         let matching = |fits: &dyn Fn(&Name) -> bool| -> Vec<Descriptor> {
             let images = self.images.iter().filter(|image| fits(&image.name));
             images.map(|image| image.descriptor.clone()).collect()
@@ -110,7 +110,7 @@ impl<'a> Local<'a> {
     }
 
     /// The images that the archive knows by their full names, each once.
-    pub fn names(&self) -> BTreeSet<Reference> {
+    pub(super) fn names(&self) -> BTreeSet<Reference> {
         let full = |image: &Named| match &image.name {
             Name::Full(reference) => Some(reference.clone()),
             Name::Tag(_) | Name::Nameless => None,
@@ -119,7 +119,7 @@ impl<'a> Local<'a> {
     }
 
     /// How many images have no full name: nobody could ask a node for them.
-    pub fn unnamed(&self) -> usize {
+    pub(super) fn unnamed(&self) -> usize {
         let (named, others): (Vec<&Named>, Vec<&Named>) =
             self.images.iter().partition(|image| matches!(image.name, Name::Full(_)));
         let digests = |images: Vec<&Named>| -> BTreeSet<Digest> {
@@ -129,7 +129,7 @@ impl<'a> Local<'a> {
     }
 
     /// Makes sure that a blob is in the cache.
-    pub fn fetch(&self, blob: &Blob) -> Result<(), Error> {
+    pub(super) fn fetch(&self, blob: &Blob) -> Result<(), Error> {
         if self.cache.contains(&blob.sha256, blob.size) {
             return Ok(());
         }

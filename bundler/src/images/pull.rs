@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex};
 const MAX_TAGS_ANSWER: u64 = 1 << 20;
 
 /// The servers of this run, with the tokens they gave.
-pub struct Servers<'a> {
+pub(super) struct Servers<'a> {
     http: &'a Http,
     registries: &'a Registries,
     known: Mutex<HashMap<String, Vec<Arc<Registry>>>>,
 }
 
 /// One image's repository, on every server that may have it.
-pub struct Repository<'a> {
+pub(super) struct Repository<'a> {
     image: String,
     name: String,
     servers: Vec<Arc<Registry>>,
@@ -33,11 +33,11 @@ pub struct Repository<'a> {
 }
 
 impl<'a> Servers<'a> {
-    pub fn new(http: &'a Http, registries: &'a Registries) -> Self {
+    pub(super) fn new(http: &'a Http, registries: &'a Registries) -> Self {
         Self { http, registries, known: Mutex::default() }
     }
 
-    pub fn repository<'c>(
+    pub(super) fn repository<'c>(
         &self,
         reference: &Reference,
         cache: &'c Cache,
@@ -69,7 +69,7 @@ enum Answer<T> {
 
 impl Repository<'_> {
     /// The document that a tag or digest names: its descriptor, and its bytes in the cache.
-    pub async fn root(&self, reference: &Reference) -> Result<Descriptor, Error> {
+    pub(super) async fn root(&self, reference: &Reference) -> Result<Descriptor, Error> {
         if let Some(digest) = reference.digest()
             && let Some(bytes) = self.cache.read(&digest, MAX_MANIFEST)?
         {
@@ -90,7 +90,7 @@ impl Repository<'_> {
     }
 
     /// A layer, config or manifest into the cache.
-    pub async fn fetch(&self, blob: &Blob, progress: &dyn Progress) -> Result<(), Error> {
+    pub(super) async fn fetch(&self, blob: &Blob, progress: &dyn Progress) -> Result<(), Error> {
         if self.cache.contains(&blob.sha256, blob.size) {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use eggo_terminal::Explain;
 use std::fmt;
 use std::str::FromStr;
 
-pub const DOCKER_HUB: &str = "docker.io";
+pub(super) const DOCKER_HUB: &str = "docker.io";
 const LONGEST_NAME: usize = 255;
 const LONGEST_TAG: usize = 128;
 

@@ -50,7 +50,7 @@ pub enum Error {
 
 /// What a token is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Access {
+pub(super) enum Access {
     Pull,
     Push,
 }
@@ -63,7 +63,7 @@ enum Repeat {
 }
 
 /// A server and the tokens it gave us. Shared by all downloads from it.
-pub struct Registry {
+pub(super) struct Registry {
     http: Http,
     endpoint: Endpoint,
     credentials: Credentials,
@@ -83,22 +83,27 @@ struct Granted {
 }
 
 impl Registry {
-    pub fn new(http: Http, endpoint: Endpoint, credentials: Credentials) -> Self {
+    pub(super) fn new(http: Http, endpoint: Endpoint, credentials: Credentials) -> Self {
         Self { http, endpoint, credentials, tokens: Mutex::default() }
     }
 
-    pub fn url(&self, repository: &str, rest: &str) -> Url {
+    pub(super) fn url(&self, repository: &str, rest: &str) -> Url {
         self.endpoint.url(repository, rest)
     }
 
     /// Sends a request for a repository; every status but 401 is the caller's to judge.
-    pub async fn send(&self, repository: &str, access: Access, request: Request) -> Result<Response, Error> {
+    pub(super) async fn send(
+        &self,
+        repository: &str,
+        access: Access,
+        request: Request,
+    ) -> Result<Response, Error> {
         self.send_as(Repeat::Freely, repository, access, request).await
     }
 
     /// As [`Registry::send`], but a failure is not followed by another try. (A 401 is: the
     /// server has not looked at the request.)
-    pub async fn send_once(
+    pub(super) async fn send_once(
         &self,
         repository: &str,
         access: Access,
@@ -142,7 +147,7 @@ impl Registry {
 
     /// Fetches a blob into the cache. A token that expires midway is renewed and the
     /// download goes on.
-    pub async fn download(
+    pub(super) async fn download(
         &self,
         repository: &str,
         mut download: Download,

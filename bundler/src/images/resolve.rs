@@ -13,28 +13,28 @@ const MAX_DEPTH: usize = 3;
 const MAX_LEAVES: usize = 1000;
 
 /// Where an image's small documents come from, verified against their digests.
-pub trait Documents {
+pub(super) trait Documents {
     async fn manifest(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error>;
     async fn config(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error>;
 }
 
 /// A manifest and the platform it is for.
 #[derive(Debug, Clone)]
-pub struct Leaf {
+pub(super) struct Leaf {
     descriptor: Descriptor,
     platform: Platform,
 }
 
 /// What an image of one arch is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub(super) struct Resolved {
     pub manifest: Blob,
     pub config: Blob,
     pub layers: Vec<Blob>,
 }
 
 /// Every platform that `roots` lead to.
-pub async fn leaves(
+pub(super) async fn leaves(
     image: &str,
     roots: Vec<Descriptor>,
     documents: &impl Documents,
@@ -75,7 +75,7 @@ pub async fn leaves(
 }
 
 /// The manifest that runs on every machine of `arch`.
-pub fn choose<'a>(image: &str, leaves: &'a [Leaf], arch: Arch) -> Result<&'a Leaf, Error> {
+pub(super) fn choose<'a>(image: &str, leaves: &'a [Leaf], arch: Arch) -> Result<&'a Leaf, Error> {
     let ranked = leaves.iter().filter_map(|leaf| Some((leaf.platform.rank(arch)?, leaf)));
     ranked.min_by_key(|(rank, _)| *rank).map(|(_, leaf)| leaf).ok_or_else(|| {
         let mut found: Vec<String> = leaves.iter().map(|leaf| leaf.platform.to_string()).collect();
@@ -86,7 +86,7 @@ pub fn choose<'a>(image: &str, leaves: &'a [Leaf], arch: Arch) -> Result<&'a Lea
 }
 
 /// What the chosen manifest is made of. Its config has the last word on the arch.
-pub async fn describe(
+pub(super) async fn describe(
     image: &str,
     leaf: &Leaf,
     arch: Arch,

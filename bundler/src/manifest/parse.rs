@@ -8,7 +8,7 @@ use crate::http::recorded;
 use eggo_bundles::{dst, rules};
 use eggo_yaml::{Fields, Node, Problems, Reader};
 
-pub fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
+pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Manifest, Problems> {
     let shown = file.display().to_string();
     let root = eggo_yaml::parse(&shown, bytes)?;
     let reader = Reader::new(shown, KEYS);

@@ -6,7 +6,7 @@ use eggo_terminal::Size;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-pub fn notes(bundle: &Bundle<Verified>, file: &str, digest: &Digest) -> String {
+pub(super) fn notes(bundle: &Bundle<Verified>, file: &str, digest: &Digest) -> String {
     let index = bundle.index();
     let archs: Vec<&str> = index.archs.iter().map(|arch| arch.as_str()).collect();
     let mut text = String::new();

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The members of a file, readable by number from any thread.
-pub struct Archive {
+pub(super) struct Archive {
     pub path: PathBuf,
     pub source: Box<dyn ReadAt>,
     pub members: Vec<Member>,
@@ -20,20 +20,20 @@ pub struct Archive {
 }
 
 /// What one thread needs to read members. Its buffers are never longer than one member.
-pub struct Scratch {
+pub(super) struct Scratch {
     pub decoder: Decoder,
     pub raw: Vec<u8>,
     pub content: Vec<u8>,
 }
 
 impl Scratch {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { decoder: Decoder::new(), raw: Vec::new(), content: Vec::new() }
     }
 }
 
 impl Archive {
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let source = parts::open(path)?;
         let unreadable = |error| Error::Io { path: path.to_path_buf(), source: error };
         let bad_tail = |why| Error::Tail { path: path.to_path_buf(), why };
@@ -79,7 +79,7 @@ impl Archive {
         Ok(Self { path: path.to_path_buf(), source, members, offsets })
     }
 
-    pub fn refused(&self, why: Refusal) -> Error {
+    pub(super) fn refused(&self, why: Refusal) -> Error {
         Error::Refused { path: self.path.clone(), why }
     }
 
@@ -99,7 +99,7 @@ impl Archive {
     }
 
     /// Decodes member `number`, which must hold exactly `length` bytes, into `scratch.content`.
-    pub fn decode(
+    pub(super) fn decode(
         &self,
         number: usize,
         length: usize,
@@ -113,7 +113,7 @@ impl Archive {
     }
 
     /// Decodes member `number` whatever its length; for the front and for finding out what is wrong.
-    pub fn decode_any(&self, number: usize, scratch: &mut Scratch, entry: &str) -> Result<(), Error> {
+    pub(super) fn decode_any(&self, number: usize, scratch: &mut Scratch, entry: &str) -> Result<(), Error> {
         self.load(number, scratch, entry)?;
         scratch.content.resize(MEMBER as usize, 0);
         let decoded = scratch.decoder.decode_up_to(&scratch.raw, &mut scratch.content);
@@ -123,13 +123,13 @@ impl Archive {
     }
 
     /// Members one after the other, whatever their length.
-    pub fn members_from(&self, number: usize) -> MembersFrom<'_> {
+    pub(super) fn members_from(&self, number: usize) -> MembersFrom<'_> {
         MembersFrom { archive: self, number, scratch: Scratch::new() }
     }
 }
 
 /// See [`Archive::members_from`].
-pub struct MembersFrom<'a> {
+pub(super) struct MembersFrom<'a> {
     archive: &'a Archive,
     /// The next one.
     pub number: usize,

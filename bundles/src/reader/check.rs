@@ -8,7 +8,12 @@ use crate::rules::{check_path, printable};
 use crate::tape::{self, END, Found};
 
 /// Refuses unless `member` begins with the header of entry `number`.
-pub fn header(opened: &Opened, number: usize, member: usize, scratch: &mut Scratch) -> Result<(), Error> {
+pub(super) fn header(
+    opened: &Opened,
+    number: usize,
+    member: usize,
+    scratch: &mut Scratch,
+) -> Result<(), Error> {
     let path = &opened.contents.entries.list[number].path;
     opened.archive.decode_any(member, scratch, path)?;
     match compare(&opened.contents, number, &scratch.content) {
@@ -18,7 +23,7 @@ pub fn header(opened: &Opened, number: usize, member: usize, scratch: &mut Scrat
 }
 
 /// How the header at the front of `bytes` differs from that of entry `number`; none: not at all.
-pub fn compare(contents: &Contents, number: usize, bytes: &[u8]) -> Option<Refusal> {
+pub(super) fn compare(contents: &Contents, number: usize, bytes: &[u8]) -> Option<Refusal> {
     let entries = &contents.entries.list;
     let expected = &entries[number];
     if bytes.starts_with(&tape::header(expected)) {
@@ -58,7 +63,7 @@ pub fn compare(contents: &Contents, number: usize, bytes: &[u8]) -> Option<Refus
 }
 
 /// What no bundle may contain, whatever its index says.
-pub fn forbidden(found: &Found) -> Option<Refusal> {
+pub(super) fn forbidden(found: &Found) -> Option<Refusal> {
     let path = printable(&found.path);
     if let Err(why) = check_path(&found.path) {
         return Some(Refusal::Path { path, why });

@@ -8,7 +8,7 @@ use crate::tape;
 use std::ops::Range;
 
 /// Goes through the content of entry `number`.
-pub struct EntryReader {
+pub(super) struct EntryReader {
     number: usize,
     header: Vec<u8>,
     /// The next member, counted from the entry's first.
@@ -22,7 +22,7 @@ pub struct EntryReader {
 }
 
 impl EntryReader {
-    pub fn new(opened: &Opened, number: usize, scratch: Scratch) -> Self {
+    pub(super) fn new(opened: &Opened, number: usize, scratch: Scratch) -> Self {
         let entry = &opened.contents.entries.list[number];
         let header = tape::header(entry);
         let size = entry.size();
@@ -30,21 +30,21 @@ impl EntryReader {
         Self { number, header, next: 0, stream, size, scratch, piece: 0..0 }
     }
 
-    pub fn into_scratch(self) -> Scratch {
+    pub(super) fn into_scratch(self) -> Scratch {
         self.scratch
     }
 
     /// The unread rest of the current piece.
-    pub fn piece(&self) -> &[u8] {
+    pub(super) fn piece(&self) -> &[u8] {
         &self.scratch.content[self.piece.clone()]
     }
 
-    pub fn consume(&mut self, length: usize) {
+    pub(super) fn consume(&mut self, length: usize) {
         self.piece.start += length;
     }
 
     /// Goes to the next piece, which may be empty; false at the end.
-    pub fn next(&mut self, opened: &Opened) -> Result<bool, Error> {
+    pub(super) fn next(&mut self, opened: &Opened) -> Result<bool, Error> {
         let start = self.next * MEMBER;
         if start >= self.stream {
             return Ok(false);

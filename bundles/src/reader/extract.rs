@@ -41,7 +41,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub fn places(&self) -> usize {
+    pub(super) fn places(&self) -> usize {
         self.targets.len()
     }
 }
@@ -141,7 +141,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    pub fn new(contents: &Contents, selection: &Selection) -> Result<Self, Error> {
+    pub(super) fn new(contents: &Contents, selection: &Selection) -> Result<Self, Error> {
         let is_chosen = |path: &str| match selection {
             Selection::All => true,
             Selection::Paths(paths) => paths.iter().any(|chosen| covers(chosen, path)),
@@ -194,7 +194,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    pub fn open(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::Write { path: folder.to_path_buf(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -204,7 +204,7 @@ impl Root {
     }
 
     /// Writes `content` to all places of `job`. It gets its names only after `check` accepted its digest.
-    pub fn place<C: super::verify::Hashed>(
+    pub(super) fn place<C: super::verify::Hashed>(
         &self,
         job: &Job,
         content: &mut C,
@@ -237,7 +237,7 @@ impl Root {
         Ok(Ok(()))
     }
 
-    pub fn link(&self, path: &str, target: &str) -> Result<(), Error> {
+    pub(super) fn link(&self, path: &str, target: &str) -> Result<(), Error> {
         let (folder, name) = self.open_parent(path)?;
         let temporary = self.temporary_name();
         rustix::fs::symlinkat(target, &folder, &temporary)

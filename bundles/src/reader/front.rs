@@ -8,14 +8,14 @@ use crate::tape;
 use std::path::Path;
 
 /// Decoded members, one after the other.
-pub trait Members {
+pub(super) trait Members {
     fn path(&self) -> &Path;
     /// The content of the next one; `entry` is what it belongs to, for errors.
     fn next(&mut self, entry: &str) -> Result<&[u8], Error>;
 }
 
 /// Reads the entry `name`, which must be the next one and at most `limit` long.
-pub fn read(members: &mut dyn Members, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
+pub(super) fn read(members: &mut dyn Members, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
     let path = members.path().to_path_buf();
     let refused = |why| Error::Refused { path: path.clone(), why };
     let mut bytes = members.next(name)?.to_vec();
@@ -51,7 +51,7 @@ pub fn read(members: &mut dyn Members, name: &str, limit: u64) -> Result<Vec<u8>
 }
 
 /// What does not begin like a bundle is no bundle, rather than a damaged one.
-pub fn not_a_bundle(error: Error) -> Error {
+pub(super) fn not_a_bundle(error: Error) -> Error {
     match error {
         Error::Refused {
             path,

@@ -58,7 +58,7 @@ impl Opened {
 }
 
 /// Works on entries on several threads, the largest first so that no thread is left alone with one.
-pub fn for_each_entry(
+pub(super) fn for_each_entry(
     opened: &Opened,
     numbers: &[usize],
     work: impl Fn(usize, Scratch) -> Result<Scratch, Error> + Sync,
@@ -98,19 +98,19 @@ pub fn for_each_entry(
 }
 
 /// Content could not be read, or is not what it must be.
-pub enum Unfit {
+pub(super) enum Unfit {
     Io(io::Error),
     Refused(Refusal),
 }
 
 /// Who uses which content, beyond the entry that carries it.
-pub struct Users {
+pub(super) struct Users {
     sharers: HashMap<Digest, Vec<usize>>,
     configs: HashSet<Digest>,
 }
 
 impl Users {
-    pub fn new(contents: &Contents) -> Self {
+    pub(super) fn new(contents: &Contents) -> Self {
         let mut sharers: HashMap<Digest, Vec<usize>> = HashMap::new();
         for entry in &contents.entries.list {
             if let (Body::HardLink { .. }, Some(position)) = (&entry.body, entry.item) {
@@ -123,7 +123,12 @@ impl Users {
 
 impl Contents {
     /// Reads the content of entry `number` to its end and compares it with the index.
-    pub fn check_content(&self, number: usize, users: &Users, content: &mut dyn Hashed) -> Result<(), Unfit> {
+    pub(super) fn check_content(
+        &self,
+        number: usize,
+        users: &Users,
+        content: &mut dyn Hashed,
+    ) -> Result<(), Unfit> {
         let entry = &self.entries.list[number];
         let carried = entry.item.filter(|_| matches!(entry.body, Body::Content { .. }));
         let made = carried.map(|position| self.check_arch(position, users, content));
@@ -132,7 +137,7 @@ impl Contents {
         made.unwrap_or(Ok(()))
     }
 
-    pub fn check_digest(&self, number: usize, found: Digest) -> Result<(), Unfit> {
+    pub(super) fn check_digest(&self, number: usize, found: Digest) -> Result<(), Unfit> {
         let entry = &self.entries.list[number];
         let expected = match (&entry.body, entry.item) {
             (Body::Content { .. }, Some(position)) => Some(self.index.items[position].sha256),
@@ -190,11 +195,11 @@ impl Contents {
 }
 
 /// Content that knows the digest of what came out of it.
-pub trait Hashed: BufRead {
+pub(super) trait Hashed: BufRead {
     fn digest(&self) -> Digest;
 }
 
-pub fn drain(content: &mut dyn Hashed) -> io::Result<()> {
+pub(super) fn drain(content: &mut dyn Hashed) -> io::Result<()> {
     loop {
         let length = content.fill_buf()?.len();
         if length == 0 {
@@ -205,7 +210,7 @@ pub fn drain(content: &mut dyn Hashed) -> io::Result<()> {
 }
 
 /// The content of an entry in a bundle on disk.
-pub struct EntryContent<'a> {
+pub(super) struct EntryContent<'a> {
     opened: &'a Opened,
     entry: EntryReader,
     hasher: Hasher,
@@ -215,13 +220,13 @@ pub struct EntryContent<'a> {
 }
 
 impl<'a> EntryContent<'a> {
-    pub fn new(opened: &'a Opened, number: usize, scratch: Scratch, advance: &'a dyn Fn(u64)) -> Self {
+    pub(super) fn new(opened: &'a Opened, number: usize, scratch: Scratch, advance: &'a dyn Fn(u64)) -> Self {
         let entry = EntryReader::new(opened, number, scratch);
         Self { opened, entry, hasher: Hasher::new(), advance, failed: None }
     }
 
     /// The scratch for the next entry, or what was wrong with this one.
-    pub fn finish(self, checked: Result<(), Unfit>) -> Result<Scratch, Error> {
+    pub(super) fn finish(self, checked: Result<(), Unfit>) -> Result<Scratch, Error> {
         match (self.failed, checked) {
             (Some(error), _) => Err(error),
             (None, Err(Unfit::Io(source))) => {

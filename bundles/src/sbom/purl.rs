@@ -3,7 +3,7 @@
 use crate::index::{Image, Item, Kind};
 
 /// The purl of an item; none for what no database lists.
-pub fn of_item(item: &Item) -> Option<String> {
+pub(super) fn of_item(item: &Item) -> Option<String> {
     let version = escape(&item.version);
     match item.kind {
         Kind::Pkg if item.path.ends_with(".deb") => {
@@ -25,7 +25,7 @@ pub fn of_item(item: &Item) -> Option<String> {
 }
 
 /// The purl of an image, by the digest of its manifest.
-pub fn of_image(image: &Image) -> String {
+pub(super) fn of_image(image: &Image) -> String {
     let (repository, tag) = split_reference(&image.name);
     let name = repository.rsplit('/').next().unwrap_or(repository).to_lowercase();
     let tag = tag.map(|tag| format!("&tag={}", escape(tag))).unwrap_or_default();
@@ -39,7 +39,7 @@ pub fn of_image(image: &Image) -> String {
 }
 
 /// `host:5000/a/b:tag@digest` → `host:5000/a/b` and `tag`.
-pub fn split_reference(name: &str) -> (&str, Option<&str>) {
+pub(super) fn split_reference(name: &str) -> (&str, Option<&str>) {
     let name = name.split('@').next().unwrap_or(name);
     match name.rsplit_once(':') {
         Some((repository, tag)) if !tag.contains('/') => (repository, Some(tag)),

@@ -162,7 +162,7 @@ impl fmt::Display for Endpoint {
 }
 
 /// An RFC 1123 subdomain: lowercase letters, digits and `-` in labels parted by dots.
-pub fn is_subdomain(text: &str) -> bool {
+pub(super) fn is_subdomain(text: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63

@@ -30,7 +30,7 @@ const FIRST_SECTIONS: [(&[&str], Section); 4] = [
 ];
 
 /// What a file says is to be installed.
-pub struct Install {
+pub(super) struct Install {
     pub content: Content,
     pub addons: Vec<Addon>,
     pub hooks: Vec<Hook>,
@@ -38,7 +38,7 @@ pub struct Install {
     pub source_at: (usize, usize),
 }
 
-pub struct Lists<'a> {
+pub(super) struct Lists<'a> {
     reader: &'a Reader,
     warnings: &'a Warnings,
     items: Vec<Item>,
@@ -47,7 +47,7 @@ pub struct Lists<'a> {
 }
 
 /// Reads whichever of the generations' keys the file has. `roles` are those that some host plays.
-pub fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings, roles: &[Role]) -> Install {
+pub(super) fn read<'a>(top: &Fields<'a>, warnings: &'a Warnings, roles: &[Role]) -> Install {
     let reader = top.reader();
     let mut lists = Lists { reader, warnings, items: Vec::new(), addons: Vec::new(), hooks: Vec::new() };
     let mut source = Source::default();
@@ -299,7 +299,7 @@ impl<'a> Lists<'a> {
 }
 
 /// Every spelling of a role as a key.
-pub const ROLE_KEYS: [(&[&str], Role); 4] = [
+pub(super) const ROLE_KEYS: [(&[&str], Role); 4] = [
     (&["master"], Role::Master),
     (&["worker", "node"], Role::Worker),
     (&["etcd"], Role::Etcd),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `120s`, `2m`, `1h30m`, `500ms`, or a bare number of seconds.
-pub fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
@@ -29,7 +29,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 
 /// The names in `etcd,etcdctl`, `{etcd,etcdctl}` or `kube-{proxy,scheduler}`; `None` when the
 /// braces do not match, or are more than anybody writes.
-pub fn names(text: &str) -> Option<Vec<String>> {
+pub(super) fn names(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     for part in split(text)? {
         if part.matches('{').count() > MAX_BRACES {

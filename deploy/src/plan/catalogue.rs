@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-pub struct Catalogue {
+pub(super) struct Catalogue {
     pub items: Vec<Arc<Item>>,
     pub images: Vec<Arc<Image>>,
     named: HashMap<(Arch, Kind, String), Vec<usize>>,
@@ -15,7 +15,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    pub fn new(index: &Index) -> Self {
+    pub(super) fn new(index: &Index) -> Self {
         let items: Vec<Arc<Item>> = index.items.iter().cloned().map(Arc::new).collect();
         let mut named: HashMap<_, Vec<usize>> = HashMap::new();
         let mut image_items = HashMap::new();
@@ -41,34 +41,34 @@ impl Catalogue {
     }
 
     /// All items of that name: several for a folder, or where two package formats are bundled.
-    pub fn find(&self, arch: Arch, kind: Kind, name: &str) -> impl Iterator<Item = &Arc<Item>> {
+    pub(super) fn find(&self, arch: Arch, kind: Kind, name: &str) -> impl Iterator<Item = &Arc<Item>> {
         let found = self.named.get(&(arch, kind, name.to_string()));
         found.into_iter().flatten().map(|i| &self.items[*i])
     }
 
-    pub fn has(&self, arch: Arch, kind: Kind, name: &str) -> bool {
+    pub(super) fn has(&self, arch: Arch, kind: Kind, name: &str) -> bool {
         self.named.contains_key(&(arch, kind, name.to_string()))
     }
 
-    pub fn image(&self, arch: Arch, name: &str) -> Option<&Arc<Image>> {
+    pub(super) fn image(&self, arch: Arch, name: &str) -> Option<&Arc<Image>> {
         let full = reference::full(name);
         self.images.iter().find(|image| image.arch == arch && reference::full(&image.name) == full)
     }
 
     /// The items of an image: manifest, config and layers.
-    pub fn blobs<'a>(&'a self, image: &'a Image) -> impl Iterator<Item = &'a Arc<Item>> {
+    pub(super) fn blobs<'a>(&'a self, image: &'a Image) -> impl Iterator<Item = &'a Arc<Item>> {
         let digests = [&image.manifest, &image.config].into_iter().chain(&image.layers);
         digests.filter_map(|digest| Some(&self.items[*self.image_items.get(&(image.arch, *digest))?]))
     }
 
     /// Whether the packages were resolved for nodes that have this one already.
-    pub fn assumes(&self, arch: Arch, package: &str) -> bool {
+    pub(super) fn assumes(&self, arch: Arch, package: &str) -> bool {
         self.assumed.contains(&(arch, package.to_string()))
     }
 
     /// Whether the bundle says which images it has. eggo's tarballs hold archives whose content
     /// nobody lists, and a bundle without any image leaves them to the nodes.
-    pub fn images_are_listed(&self) -> bool {
+    pub(super) fn images_are_listed(&self) -> bool {
         !self.images.is_empty()
     }
 }

@@ -95,10 +95,17 @@ impl Missing {
 
 /// What is missing, gathered over all nodes.
 #[derive(Default)]
-pub struct Lacks(BTreeMap<(String, String, String), Missing>);
+pub(super) struct Lacks(BTreeMap<(String, String, String), Missing>);
 
 impl Lacks {
-    pub fn add(&mut self, kind: &str, name: &str, asked_by: String, host: &Host, found: Option<String>) {
+    pub(super) fn add(
+        &mut self,
+        kind: &str,
+        name: &str,
+        asked_by: String,
+        host: &Host,
+        found: Option<String>,
+    ) {
         let key = (asked_by.clone(), kind.to_string(), name.to_string());
         let missing = self.0.entry(key).or_insert_with(|| Missing {
             name: name.to_string(),
@@ -113,7 +120,7 @@ impl Lacks {
         }
     }
 
-    pub fn into_result(self) -> Result<(), PlanError> {
+    pub(super) fn into_result(self) -> Result<(), PlanError> {
         let list: Vec<Missing> = self.0.into_values().collect();
         if list.is_empty() { Ok(()) } else { Err(PlanError::Missing(list)) }
     }

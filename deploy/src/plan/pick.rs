@@ -12,13 +12,13 @@ use std::sync::Arc;
 const BINARIES: &str = "/usr/bin";
 
 #[derive(Debug, Default)]
-pub struct Picked {
+pub(super) struct Picked {
     pub items: Vec<Wanted>,
     pub images: Vec<Arc<Image>>,
     pub repo_packages: Vec<String>,
 }
 
-pub fn pick(
+pub(super) fn pick(
     config: &Config,
     host: &Host,
     catalogue: &Catalogue,
@@ -60,7 +60,7 @@ pub fn pick(
 
 /// The manifests to apply, in order: those that deploy.yaml names, else, when everything comes
 /// by role, all of the bundle.
-pub fn addons(config: &Config, arch: Arch, catalogue: &Catalogue) -> Vec<Wanted> {
+pub(super) fn addons(config: &Config, arch: Arch, catalogue: &Catalogue) -> Vec<Wanted> {
     let wanted = |item: &Arc<Item>| Wanted { item: item.clone(), dst: item.dst.clone() };
     if config.addons.is_empty() && config.content.choice == Choice::ByRole {
         let all = catalogue.items.iter().filter(|item| item.arch == arch && item.kind == Kind::Addon);

@@ -6,7 +6,7 @@ use crate::config::{Config, Host};
 use eggo_bundles::Kind;
 
 /// By their names: a package may well have the program inside, but nobody looks into it for a plan.
-pub fn not_brought(config: &Config, host: &Host, node: &NodePlan) -> Vec<String> {
+pub(super) fn not_brought(config: &Config, host: &Host, node: &NodePlan) -> Vec<String> {
     let needed = components::needed(config, host).into_iter();
     let absent = needed.filter(|(program, packages)| !brings(node, program, packages));
     absent.map(|(program, _)| program.to_string()).collect()

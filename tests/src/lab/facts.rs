@@ -26,7 +26,7 @@ pub(super) struct HostFacts {
 
 impl Facts {
     /// `None` where there is no such lab: it has no number.
-    pub fn parse(json: &[u8]) -> Option<Self> {
+    pub(super) fn parse(json: &[u8]) -> Option<Self> {
         let all: serde_json::Value = serde_json::from_slice(json).expect("scripts/lab writes JSON");
         let facts = || serde_json::from_value(all.clone());
         (!all["number"].is_null()).then(|| facts().expect("scripts/lab describes itself in its own form"))

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 /// Step 5 ends after this many rounds at the latest.
 const MAX_ROUNDS: usize = 64;
 
-pub fn guess(world: &World, roots: &[Need]) -> Vec<u32> {
+pub(super) fn guess(world: &World, roots: &[Need]) -> Vec<u32> {
     let rules = Rules::new(world, roots);
     let mut forced: HashMap<usize, u32> = HashMap::new();
     let mut best = Vec::new();

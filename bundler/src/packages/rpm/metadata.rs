@@ -202,9 +202,9 @@ mod sense {
 
     const LESS: u32 = 2;
     const GREATER: u32 = 4;
-    pub const EQUAL: u32 = 8;
+    pub(super) const EQUAL: u32 = 8;
 
-    pub fn relation(flags: u32) -> Option<Relation> {
+    pub(super) fn relation(flags: u32) -> Option<Relation> {
         match flags & (LESS | GREATER | EQUAL) {
             LESS => Some(Relation::Less),
             GREATER => Some(Relation::Greater),
@@ -405,7 +405,7 @@ fn evr(attributes: &Attributes<'_>) -> Result<String, String> {
 pub(super) mod tests {
     use super::*;
 
-    pub const PRIMARY: &str = r#"<?xml version="1.0"?>
+    pub(crate) const PRIMARY: &str = r#"<?xml version="1.0"?>
 <metadata xmlns="c" xmlns:rpm="r" packages="1">
 <package type="rpm"><name>a&amp;b</name><arch>noarch</arch><version epoch="1" ver="2.0" rel="3"/>
 <checksum type="sha256" pkgid="YES">ab</checksum><size package="7"/><location href="p/a.rpm"/>

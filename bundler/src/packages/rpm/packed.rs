@@ -11,7 +11,7 @@ use super::words::{Word, Words};
 use std::ops::Range;
 
 /// Part of the cache key: change it when the layout changes.
-pub const LAYOUT: &str = "1";
+pub(super) const LAYOUT: &str = "1";
 
 const RELATIONS: [Option<Relation>; 6] = [
     None,
@@ -22,7 +22,7 @@ const RELATIONS: [Option<Relation>; 6] = [
     Some(Relation::Greater),
 ];
 
-pub fn pack(metadata: &Metadata) -> Vec<u8> {
+pub(super) fn pack(metadata: &Metadata) -> Vec<u8> {
     let (text, ends) = metadata.words.parts();
     let counts =
         [ends.len(), text.len(), metadata.packages.len(), metadata.capabilities.len(), metadata.files.len()];
@@ -54,7 +54,7 @@ fn lists(package: &Package) -> [&Range<u32>; 7] {
 }
 
 /// `None` if this is not what [`pack`] made.
-pub fn unpack(bytes: &[u8]) -> Option<Metadata> {
+pub(super) fn unpack(bytes: &[u8]) -> Option<Metadata> {
     let mut numbers = Numbers { rest: bytes, words: u32::MAX };
     let [words, text, packages, capabilities, files] = numbers.array()?;
     let ends = numbers.take(words)?.collect();

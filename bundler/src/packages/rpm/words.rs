@@ -83,14 +83,14 @@ fn slice<'a>(text: &'a str, ends: &[u32], number: u32) -> &'a str {
 }
 
 /// For each word a list, all lists in one vector.
-pub struct ByWord<T> {
+pub(super) struct ByWord<T> {
     starts: Vec<u32>,
     items: Vec<T>,
 }
 
 impl<T: Copy> ByWord<T> {
     /// Lists keep the order of `pairs`.
-    pub fn collect(words: usize, pairs: impl Iterator<Item = (Word, T)>) -> Self {
+    pub(super) fn collect(words: usize, pairs: impl Iterator<Item = (Word, T)>) -> Self {
         let pairs: Vec<(Word, T)> = pairs.collect();
         let mut starts = vec![0; words + 1];
         for (word, _) in &pairs {
@@ -110,7 +110,7 @@ impl<T: Copy> ByWord<T> {
         Self { starts, items }
     }
 
-    pub fn get(&self, word: Word) -> &[T] {
+    pub(super) fn get(&self, word: Word) -> &[T] {
         let number = word.0 as usize;
         match self.starts.get(number..number + 2) {
             Some(&[start, end]) => &self.items[start as usize..end as usize],
