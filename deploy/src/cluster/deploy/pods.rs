@@ -8,7 +8,7 @@ use serde_json::Value;
 const MOST: usize = 5;
 
 /// Those that make pods.
-pub fn makers(objects: &[Object]) -> impl Iterator<Item = &Object> {
+pub(super) fn makers(objects: &[Object]) -> impl Iterator<Item = &Object> {
     objects
         .iter()
         .filter(|object| ["Deployment", "DaemonSet", "StatefulSet", "Job"].contains(&object.kind.as_str()))
@@ -16,7 +16,7 @@ pub fn makers(objects: &[Object]) -> impl Iterator<Item = &Object> {
 
 /// A line for each pod of `objects` that does not work, and for each object that has no pod. `listed` are lists of the
 /// pods and events of their namespaces.
-pub fn reasons(objects: &[Object], listed: &[Value]) -> Vec<String> {
+pub(super) fn reasons(objects: &[Object], listed: &[Value]) -> Vec<String> {
     let items: Vec<&Value> = listed.iter().filter_map(|list| list["items"].as_array()).flatten().collect();
     let (mut lines, mut more) = (Vec::new(), 0);
     for object in makers(objects) {
