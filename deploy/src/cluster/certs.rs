@@ -91,8 +91,10 @@ fn days(count: i64) -> Count<'static> {
 pub fn advice(lines: &[Line]) -> Option<String> {
     let mut due = lines.iter().filter(|line| line.state != Validity::Good).peekable();
     due.peek()?;
-    let command = if due.any(|line| line.authority) { "rotate-ca" } else { "renew" };
-    Some(format!("`eggo-install certs {command} -f deploy.yaml` makes new ones"))
+    Some(match due.any(|line| line.authority) {
+        true => "no command renews an authority: move to a new cluster before it expires".into(),
+        false => "`eggo-install certs renew -f deploy.yaml` makes new ones".into(),
+    })
 }
 
 /// An error that names every certificate that has expired; `None` if there are none.
@@ -166,6 +168,6 @@ mod tests {
         assert_eq!(report.message, "1 certificate has expired");
         assert_eq!(report.notes, [format!("m: certificate `gone` expired on {}", lines[2].expires)]);
         assert!(report.hint.unwrap().contains("certs renew"));
-        assert!(advice(&[line("ca", 3, true)]).unwrap().contains("certs rotate-ca"));
+        assert!(advice(&[line("ca", 3, true)]).unwrap().contains("no command renews an authority"));
     }
 }
